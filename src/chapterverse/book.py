@@ -165,7 +165,7 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class PageRecord:
-    """What an index stores about a page in order to detect changes."""
+    """The data that an index stores about a page to detect changes."""
 
     page_id: str
     url: str

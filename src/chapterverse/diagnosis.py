@@ -20,7 +20,7 @@ from chapterverse.services import Services
 from chapterverse.settings import Settings
 
 PATIENCE: Final = 6.0  # seconds: more than a server's probes have, because an embedded database may have to be created
-SHOWN_PAGES: Final = 5  # of the flagged ones
+SHOWN_PAGES: Final = 5  # flagged pages that are named
 _INGEST: Final = "chapterverse ingest <folder, file or URL>"
 _REBUILD: Final = "chapterverse ingest --fresh <folder, file or URL>"
 
@@ -93,7 +93,7 @@ async def _book(services: Services) -> Finding:
 
 
 def _fixes(settings: Settings) -> dict[str, str]:
-    """What to do if a part is down, by the settings in use."""
+    """Return how to fix each part if it is down, for the settings in use."""
     without = "Questions are answered without it."
     return {
         "qdrant": "Check QDRANT_URL and QDRANT_API_KEY, or unset QDRANT_URL for the embedded engine."

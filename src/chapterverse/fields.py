@@ -77,7 +77,7 @@ TurnId = Annotated[str, AfterValidator(_turn_id), Field(json_schema_extra={"form
 Comment = Annotated[str, Field(max_length=MAX_COMMENT_CHARS, json_schema_extra=_PLAIN), AfterValidator(_refuse_nul)]
 
 
-# What is wrong and, for common mistakes, what to do; by Pydantic's name for it.
+# Our messages by Pydantic's error type: the problem and, for common mistakes, what to do.
 _WORDS = {
     "bool_parsing": "must be true or false",
     "bool_type": "must be true or false",
@@ -100,7 +100,7 @@ _WORDS = {
 
 
 def problem(error: Mapping[str, Any]) -> str:
-    """An error of Pydantic in our words."""
+    """Return our message for an error of Pydantic."""
     given, kind, context = error.get("input"), error["type"], error.get("ctx") or {}
     if kind == "string_too_short" and context["min_length"] == 1:
         return "must not be empty; write something"
@@ -110,17 +110,17 @@ def problem(error: Mapping[str, Any]) -> str:
 
 
 def faults_in(failure: ValidationError) -> list[dict[str, Any]]:
-    """Each wrong field and its problem."""
+    """Return each invalid field with its problem."""
     return [{"field": ".".join(map(str, error["loc"])), "problem": problem(error)} for error in failure.errors()]
 
 
 def listed(faults: Sequence[Mapping[str, Any]]) -> str:
-    """The faults in one line, each with the name of its field."""
+    """Return the faults in one line, each with the name of its field."""
     return "; ".join(": ".join(filter(None, (fault["field"], fault["problem"]))) for fault in faults)
 
 
 def invalid(faults: Sequence[Mapping[str, Any]]) -> ValidationFailed:
-    """The error that lists these faults."""
+    """Return the error that lists these faults."""
     return ValidationFailed(listed(faults), details={"errors": list(faults)})
 
 

@@ -285,7 +285,7 @@ class SourceCitation(Place):
 
     @property
     def gist(self) -> str:
-        """The units of the quote that answer, where they are known, else the whole quote; in one line."""
+        """The units of the quote that answer or, if they are not known, the whole quote, on one line."""
         marks = [(mark.start - self.quote_start, mark.end - self.quote_start) for mark in self.highlights]
         text = "".join(
             f"{' … ' if at and self.quote[marks[at - 1][1] : start].strip() else ' '}{self.quote[start:end]}"

@@ -1,4 +1,4 @@
-"""Logs, as JSON lines unless a person watches, and Prometheus metrics.
+"""Logs, as JSON lines or as plain lines on a terminal, and Prometheus metrics.
 
 They contain no question, answer, address or secret: clients appear as a hash that changes with every start, and the
 values of secret settings are removed from log lines.
@@ -91,10 +91,10 @@ class JsonLines(logging.Formatter):
 
 
 class TerminalLines(JsonLines):
-    """The same for people, without what only a search in a log needs."""
+    """Formats a record for people, without the fields that only log searches need."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The local time, the level if it matters, the message and the other fields."""
+        """The record as a line: the local time, the level if it matters, the message and the other fields."""
         fields = self._fields(record)
         trace = fields.pop("exception", "")
         level = f"{record.levelname.lower()}: " if record.levelno > logging.INFO else ""

@@ -94,8 +94,8 @@ async def open_services(settings: Settings, *, at_once: bool = False) -> AsyncIt
 
 
 async def check_engines(settings: Settings) -> None:
-    """Choose every engine, which reports invalid settings by name. Nothing connects. The agent is not chosen: its
-    settings are validated already, and importing it is slow."""
+    """Choose every engine, which reports invalid settings by name. Nothing connects. The built-in writer is not chosen:
+    its settings are validated already, and importing it is slow."""
     async with AsyncExitStack() as closing:
         await closing.enter_async_context(open_engines(settings))
         choose_conversations(settings, closing)

@@ -1,8 +1,8 @@
 """The confidence of an answer: one number, and the same number in words (SPEC 5).
 
-It comes from logistic curves. Without a language model they also decide whether to answer, from what the section reader
-says (`keyless.json`, made by `bench/keyless/fit.py`). A model's answer is weighed by what became of its statements
-(`model.json`, made by `bench/answers/fit.py`). Each file names what it was fitted on."""
+It comes from fitted logistic curves. Without a language model, `keyless.json` (made by `bench/keyless/fit.py`) uses the
+section reader's scores, also to decide whether to answer. For a model's answer, `model.json` (made by
+`bench/answers/fit.py`) uses the results of the gate. Each file names the data it was fitted on."""
 
 import json
 import math
@@ -20,7 +20,7 @@ from chapterverse.units import units_of_text
 
 DISCLAIMER: Final = "The book says little about this. Check the passages behind the answer."
 
-COVERED_LEAST: Final = -4.5  # logit that answers from a selection one unit of which has every word of the question
+COVERED_LEAST: Final = -4.5  # minimum logit to answer from a selection with every word of the question in one unit
 KEYLESS: Final = Path(__file__).with_name("keyless.json")
 MODEL: Final = Path(__file__).with_name("model.json")
 _BANDS: Final[tuple[tuple[float, ConfidenceLevel], ...]] = ((0.8, "high"), (0.6, "medium"))
@@ -28,16 +28,16 @@ _BANDS: Final[tuple[tuple[float, ConfidenceLevel], ...]] = ((0.8, "high"), (0.6,
 
 @dataclass(frozen=True, slots=True)
 class ModelSigns:
-    """What became of a model's statements, as the curve takes it."""
+    """The features of a model's answer that the curve in `model.json` uses."""
 
     proven: float  # share of the statements that were shown, as written or replaced
-    covered: float  # share of the question's words that the quotes or their places have
-    replaced: float  # share of what was shown that was replaced
+    covered: float  # share of the question's words that occur in the quotes or their breadcrumbs
+    replaced: float  # share of the shown statements that were replaced by quotes
     verbatim: bool = False  # only the book's own words were shown
 
     @classmethod
     def of(cls, question: str, quotes: Iterable[str], counts: Counts) -> "ModelSigns":
-        """The signs of an answer that shows something. The quotes come with their places in the book."""
+        """Compute the features of an answer with at least one shown statement. Each quote includes its breadcrumb."""
         asked = stems(question)
         covered = len(asked & stems(" ".join(quotes))) / len(asked) if asked else 0.5
         proven = counts.shown / (counts.shown + counts.withheld)
@@ -45,13 +45,14 @@ class ModelSigns:
 
 
 def model_confidence(signs: ModelSigns) -> float:
-    """That a model's answer is right and complete. A verbatim answer to the question is never called low."""
+    """Return the probability that an answer is right and complete. A verbatim answer that has at least half of the
+    question's words is never rated low."""
     least = _BANDS[-1][0] if signs.verbatim and signs.covered >= 0.5 else 0.01  # 0 is for a refusal
     return round(max(least, probability(fitted(MODEL), signs)), 4)
 
 
 def level_of(value: float) -> ConfidenceLevel:
-    """A confidence in words; a refusal has none."""
+    """Return a confidence as a level. A refusal has confidence 0 and the level `insufficient`."""
     if value <= 0.0:
         return "insufficient"
     return next((level for least, level in _BANDS if value >= least), "low")
@@ -59,17 +60,17 @@ def level_of(value: float) -> ConfidenceLevel:
 
 @dataclass(frozen=True, slots=True)
 class ReaderSigns:
-    """What the section reader and the search say of a question, as the curves take it."""
+    """The features of what was found and read that the curves in `keyless.json` use."""
 
     answers: float  # score of the best passage, a logit
-    lead: float  # how far it lies before the next one, in logits
-    missing: float  # words of the question that stand nowhere in the book
+    lead: float  # its lead over the next passage, in logits
+    missing: float  # number of the question's words that are not in the book, at most 2
     follow_up: float = 0.0  # 1 if the question was read with the turns before it
     covered: bool = False  # one unit of the selection has all words of the question
 
     @classmethod
     def of(cls, scope: Scope, question: str) -> "ReaderSigns":
-        """The signs of what was read; of nothing, those of a hopeless question."""
+        """Compute the features. If nothing was read, return those of a question without an answer."""
         if not scope.readings:
             return cls(-9.0, 0.0, 0.0)
         best, *others = scope.readings
@@ -82,14 +83,14 @@ class ReaderSigns:
 
 
 def probability(curve: Mapping[str, Any], signs: ReaderSigns | ModelSigns) -> float:
-    """What a fitted curve says."""
+    """Return the probability that a fitted curve gives."""
     logit = curve["bias"] + sum(weight * getattr(signs, name) for name, weight in curve["weights"].items())
     return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, logit))))
 
 
 def answers(scope: Scope, question: str, false_answers: float | None = None) -> bool:
-    """Whether what was read is good enough to answer. `false_answers` is the share of questions without an answer in
-    the book that the owner lets be answered; None for the usual one."""
+    """Whether what was read is good enough to answer. `false_answers` is the share of unanswerable questions that the
+    owner allows to be answered; None means the default."""
     if isinstance(scope, Book) and not scope.follow_up and _unknown(content_words(question), scope.missing):
         return False
     signs = ReaderSigns.of(scope, question)
@@ -102,14 +103,14 @@ def answers(scope: Scope, question: str, false_answers: float | None = None) -> 
 
 
 def _unknown(words: Sequence[str], missing: Sequence[str]) -> bool:
-    """Whether a question has no word that the book has, such as "hello". Of a compound word, or one of a script without
-    spaces, parts may be in the book; and a question of small words alone may ask for one of them ("what does else
-    do?")."""
+    """Whether no content word of the question is in the book ("hello"). False if one is a compound or not ASCII,
+    because parts of it may be in the book, and for a question without content words, which may ask about a function
+    word ("what does else do?")."""
     return bool(words) and all(word in missing and word.isascii() and word.isalnum() for word in words)
 
 
 def threshold(false_answers: float | None = None) -> tuple[float, float]:
-    """The least probability that is answered, and the share of answerable questions that it refuses."""
+    """Return the lowest probability that is answered, and the share of answerable questions that it refuses."""
     fit = fitted()["answerable"]
     rows: list[list[float]] = fit["rates"]  # threshold, share of false answers, share of false refusals
     wanted = fit["false_answers"] if false_answers is None else false_answers
@@ -119,13 +120,13 @@ def threshold(false_answers: float | None = None) -> tuple[float, float]:
 
 
 def reader_confidence(scope: Scope, question: str) -> float:
-    """That an excerpt is what the reader needs. It is the book's own words, so it is never called low."""
+    """Return the probability that an excerpt answers. It is the book's own text, so it is never rated low."""
     curve = fitted()["right" if isinstance(scope, Book) else "selection"]
     return round(max(_BANDS[-1][0], probability(curve, ReaderSigns.of(scope, question))), 4)
 
 
 @cache
 def fitted(path: Path = KEYLESS) -> Mapping[str, Any]:
-    """The curves of a file as they were fitted."""
+    """Load the fitted curves of a file."""
     curves: Mapping[str, Any] = json.loads(path.read_text("utf-8"))
     return curves

@@ -1,7 +1,7 @@
-"""What a question takes over from the conversation.
+"""Resolves follow-ups: what a question takes over from the conversation.
 
-With a language model, a question that seems to lean on earlier ones is rewritten by it. Without one nothing is
-rewritten: the section reader reads candidates of several searches together with the questions before (`reading.py`).
+With a language model, a question that seems to depend on earlier ones is rewritten. Without one, nothing is rewritten:
+the section reader reads the results of several searches together with the earlier questions (`reading.py`).
 """
 
 import re
@@ -13,8 +13,8 @@ from chapterverse.fields import MAX_QUERY_CHARS
 from chapterverse.language import content_words, stems
 from chapterverse.models import SearchFilters
 
-EARLIER: Final = 2  # questions that the section reader sees before the new one
-MOST_SHOWN: Final = 200  # characters that it sees of the last answer
+EARLIER: Final = 2  # earlier questions that the section reader sees
+MOST_SHOWN: Final = 200  # characters of the last answer that it sees
 
 _ASSENT = re.compile(
     r"\b(?:y|yes|yea|yeah|yep|yup|sure|ok|okay|fine|please|absolutely|definitely|certainly|of course|go ahead|why not|"
@@ -22,37 +22,37 @@ _ASSENT = re.compile(
     re.IGNORECASE,
 )
 _ASKS_OR_DENIES = re.compile(r"\b(?:what|who|whom|whose|which|where|when|why|how|no|not|never)\b", re.IGNORECASE)
-_OFFERED = stems("search the full documentation, the whole book, thanks")  # names what was offered, nothing new
-# A word that stands for something said before, or a beginning that goes on from it.
+_OFFERED = stems("search the full documentation, the whole book, thanks")  # words of the offer, which add nothing new
+# A word that refers to something said before, or a beginning that continues it.
 _LEANS = re.compile(
     r"\b(?:it|its|they|them|their|theirs|he|she|him|her|his|this|that|these|those|one|ones|other|others|same|else|"
     r"first|second|third|last|former|latter)\b|^\W*(?:and|but|so|or|also|then|what about|how about|why|instead)\b",
     re.IGNORECASE,
 )
-_DEFINES = re.compile(r"(?:what|who)(?:['’]s| is| are| was| were) \w", re.IGNORECASE)  # "what is Gazebo?" names it
-_LONGEST: Final = 60  # words of a follow-up as it is searched for
+_DEFINES = re.compile(r"(?:what|who)(?:['’]s| is| are| was| were) \w", re.IGNORECASE)  # "what is Gazebo?" stands alone
+_LONGEST: Final = 60  # words of the search query for a follow-up
 
 
 def accepts(query: str) -> bool:
-    """Whether a reader takes up what was offered: a reply that begins with assent and names nothing of its own."""
+    """Whether a reply accepts the offer of a search: it begins with assent and names nothing new."""
     reply = query.strip().lower()
     rest = _ASSENT.sub(" ", reply)
     return bool(_ASSENT.match(reply)) and stems(rest) <= _OFFERED and not _ASKS_OR_DENIES.search(rest)
 
 
 def leans(query: str) -> bool:
-    """Whether a question may not stand alone. One too many costs a call of the model, which returns it as it is."""
+    """Whether a question may depend on earlier ones. A wrong guess costs a call, which returns it unchanged."""
     names_little = len(content_words(query)) <= 1 and not _DEFINES.match(query)
     return names_little or _LEANS.search(query) is not None
 
 
 def together(turns: Sequence[Turn], question: str) -> str:
-    """A follow-up as it is searched for where no model rewrites it: with the last question as that was searched for."""
+    """Return the search query of a follow-up that no model rewrites: it adds the search query of the last question."""
     return _within(question, turns[-1].standalone_query or turns[-1].query)
 
 
 def near(turns: Sequence[Turn], question: str) -> list[str]:
-    """A follow-up as it is searched for with the place of the last answer, if that had one."""
+    """Return the search query that adds the breadcrumb of the last answer's first source; none without a source."""
     return [_within(question, str(source.get("breadcrumb", ""))) for source in turns[-1].sources[:1]]
 
 
@@ -61,14 +61,13 @@ def _within(question: str, context: str) -> str:
 
 
 def earlier_questions(turns: Sequence[Turn]) -> list[str]:
-    """The questions before this one that it may lean on, oldest first. A turn that took up an offer asked what the one
-    before it asked."""
+    """Return the last questions, oldest first. A turn that accepted an offer counts as the question it was about."""
     return [(accepts(turn.query) and turn.standalone_query) or turn.query for turn in turns[-EARLIER:]]
 
 
 def kept_filters(filters: SearchFilters | None, turns: Sequence[Turn]) -> SearchFilters | None:
-    """The filters of a question. A conversation keeps its book and version: what a question does not name is as it was
-    for the one before. Who names a book names its version, too, or means the latest."""
+    """Return the filters of a question. A conversation keeps its book and version until a question names others; a book
+    without a version means its latest version."""
     if not turns or (filters and filters.book):
         return filters
     last = next((search.filters for turn in reversed(turns) for search in turn.searches[-1:]), None)
@@ -77,8 +76,8 @@ def kept_filters(filters: SearchFilters | None, turns: Sequence[Turn]) -> Search
 
 
 def in_context(question: str, turns: Sequence[Turn]) -> str:
-    """A follow-up as the section reader reads it: with the questions before it, newest first, and what the last answer
-    said and where."""
+    """Return a follow-up as the section reader reads it: with the earlier questions, newest first, and the first cited
+    unit of the last answer with its breadcrumb."""
     shown = [
         f"{source.get('breadcrumb', '')}: {_marked(source)}" for source in (turns[-1].sources[:1] if turns else ())
     ]
@@ -86,7 +85,7 @@ def in_context(question: str, turns: Sequence[Turn]) -> str:
 
 
 def _marked(source: Mapping[str, Any]) -> str:
-    """The first unit that a source was cited for."""
+    """Return the first highlighted unit of a source."""
     quote, marks = str(source.get("quote", "")), source.get("highlights")
     if marks:
         start = int(source.get("quote_start", 0))

@@ -1,8 +1,8 @@
-"""Search and read for an answer without a key: candidates of one or several searches, ranked by the section reader.
+"""Searches and reads for an answer without a language model; the section reader ranks the passages found.
 
-A follow-up has candidates from three searches: the question with the place of the last answer, with the questions
-before it, and alone. The reader reads them with what was said before. Where the book does not compare the two things
-that a question compares, each is looked up by itself.
+A follow-up is searched for three times: with the breadcrumb of the last answer, with the last question, and alone. The
+section reader also sees the earlier questions. If no passage answers a question that compares two things, each of the
+two is searched for separately.
 """
 
 import asyncio
@@ -24,13 +24,13 @@ from chapterverse.trained import UNREAD, Passage, Read, SectionReader
 from chapterverse.units import units_of_text
 from chapterverse.writing import Reading
 
-CANDIDATES: Final = 8  # passages that may be read for a question that stands alone
-STEPS: Final = (0, 2, 4)  # those that cost least are read first, two for two cores, and so on
-SURE: Final = 4.0  # logit by which a passage answers for sure; others are read only if they could win with it
-NEAR: Final = 8  # for a follow-up: of the search near the last answer,
-AFTER: Final = 5  # of that with the questions before,
-ALONE: Final = 3  # and of that for the question alone
-FAR_COST: Final = 8.0  # logits that lying farther from the question than the nearest passage costs, per cosine
+CANDIDATES: Final = 8  # passages that may be read for a standalone question
+STEPS: Final = (0, 2, 4)  # starts of the batches: the two nearest passages first (for two cores), two more, the rest
+SURE: Final = 4.0  # logit of a certain answer; a passage is read only if it could win with this logit
+NEAR: Final = 8  # candidates for a follow-up: from the search near the last answer,
+AFTER: Final = 5  # from the search with the last question,
+ALONE: Final = 3  # and from the search for the question alone
+FAR_COST: Final = 8.0  # logits subtracted per unit of cosine similarity below the nearest passage
 
 # "compare A and B", "the difference between A and B", "A vs B"
 _SIDES = re.compile(
@@ -39,11 +39,11 @@ _SIDES = re.compile(
     re.IGNORECASE,
 )
 
-Mark = tuple[str, Mapping[str, int]]  # what the last answer marked: the page's id, and a highlight of a source
+Mark = tuple[str, Mapping[str, int]]  # a highlight of the last answer: the page's id and the highlight
 
 
 async def read_book(request: RetrievalRequest, turns: Sequence[Turn], engines: Engines, reader: SectionReader) -> Book:
-    """Search and read, after these turns. The passages come best first, at most as many as the request wants."""
+    """Search for the question and read the passages found, in the context of these turns. Passages come best first."""
     whole = await _read_whole(request, turns, engines, reader)
     compared = any(one.answers > 0 for one in whole.readings)
     if not (turns or compared) and (named := _SIDES.search(" ".join(request.query.split()).rstrip("?!. "))):
@@ -54,8 +54,8 @@ async def read_book(request: RetrievalRequest, turns: Sequence[Turn], engines: E
 
 
 def _better(whole: Book, sides: Sequence[Book]) -> Book:
-    """What was read for a question that compares, or if they are better, the best passages for each side. Those answer
-    as well as the worse of them."""
+    """Return the reading for the whole comparison or, if they are better, the best passages for its two sides. Both
+    then get the lower of their two scores."""
     if any(not side.readings for side in sides):
         return whole
     least = min(side.readings[0].score for side in sides)
@@ -81,10 +81,10 @@ async def _read_whole(
 async def read_passages(
     question: str, turns: Sequence[Turn], chunks: Sequence[ChunkResult], reader: SectionReader
 ) -> list[Reading]:
-    """Read the passages for the question, after what was said before it. One that lies so far away that it cannot win
-    any more is not read, and ranks last."""
+    """Read the passages for the question, in the context of these turns. A passage that is too far away to win is not
+    read and ranks last."""
     nearest = max((chunk.similarity_score for chunk in chunks), default=0.0)
-    # Passages of several searches cannot be compared by their distance.
+    # The similarities of passages from several searches are not comparable.
     costs = [0.0 if turns else FAR_COST * (nearest - chunk.similarity_score) for chunk in chunks]
     order = sorted(range(len(chunks)), key=lambda at: costs[at])
     readings = [Reading(UNREAD, UNREAD - cost, {}) for cost in costs]
@@ -100,7 +100,7 @@ async def read_passages(
 
 
 async def read_selection(question: str, text: str, reader: SectionReader) -> Selection:
-    """Read the reader's own selection."""
+    """Let the section reader read the selection."""
     units = tuple((unit.start, unit.end) for unit in units_of_text(text))
     read = (await asyncio.to_thread(reader.read, [(question, Passage(text, units))]))[0]
     scores = {start: score for (start, _), score in zip(units, read.units, strict=True)}
@@ -108,14 +108,14 @@ async def read_selection(question: str, text: str, reader: SectionReader) -> Sel
 
 
 async def _candidates(request: RetrievalRequest, turns: Sequence[Turn], engines: Engines) -> SearchResult:
-    """The passages to read: of one search, or for a follow-up, of three."""
+    """Return the passages to read: from one search or, for a follow-up, from three."""
     if not turns:
         wide = request.model_copy(update={"top_k": min(MAX_TOP_K, max(CANDIDATES, request.top_k))})
         return await retrieve_with_retry(wide, engines.embedder, engines.index)
     question, joined = request.query, together(turns, request.query)
     wanted = [(joined, AFTER), (question, ALONE), *((one, NEAR) for one in near(turns, question))]
     searches = [request.model_copy(update={"query": query, "top_k": most}) for query, most in wanted]
-    also = turns[-1].evidence  # what the last answer rested on stays a candidate
+    also = turns[-1].evidence  # the evidence of the last answer stays a candidate
     results = await asyncio.gather(
         *(retrieve_with_retry(one, engines.embedder, engines.index, also) for one in searches)
     )
@@ -126,7 +126,7 @@ async def _candidates(request: RetrievalRequest, turns: Sequence[Turn], engines:
 
 
 def _passage(chunk: ChunkResult) -> Passage:
-    # From the page's title on: names of chapters above it make the reader refuse more.
+    # Start with the page's title: the chapter names before it make the section reader refuse more often.
     place = chunk.breadcrumb[max(0, chunk.breadcrumb.find(" ".join(chunk.page_title.split()))) :]
     front = "".join(f"{part}\n" for part in (place, chunk.lead) if part)
     units = ((unit.start - chunk.char_start, unit.end - chunk.char_start) for unit in chunk.units)
@@ -134,7 +134,7 @@ def _passage(chunk: ChunkResult) -> Passage:
 
 
 def _reading(chunk: ChunkResult, read: Read, marked: Sequence[Mark], cost: float) -> Reading:
-    """What was read of a passage, with the units that the last answer marked."""
+    """Return the reading of a passage, with the units that the last answer highlighted."""
     units, marks = chunk.units, [mark for page, mark in marked if page == chunk.page_id]
     again = (one.start for one in units if any(it["start"] < one.end and one.start < it["end"] for it in marks))
     scores = {unit.start: score for unit, score in zip(units, read.units, strict=True)}

@@ -1,4 +1,4 @@
-"""The refusals, word for word, so that clients can rely on them, and what helps a reader who was refused."""
+"""The refusals, which clients can rely on word for word, and the advice that is shown with them."""
 
 import re
 from collections.abc import Sequence
@@ -16,15 +16,15 @@ NOT_IN_SELECTION: Final = f"The provided selection does not contain information 
 
 SELECTION_READ: Final = "Only the selection was read."  # how the advice about a selection begins
 
-NEAREST: Final = 3  # sections that are named beside a refusal
-NEAR: Final = 0.6  # relevance from which on a section is named
-_NAMED_WORDS: Final = 3  # of a question
+NEAREST: Final = 3  # sections that are named with a refusal
+NEAR: Final = 0.6  # minimum relevance of a section that is named
+_NAMED_WORDS: Final = 3  # maximum of a question's words that are named
 
 _LONGEST_TOPIC = 120  # characters: a longer question is cut, the reader knows what was asked
 
 
 def not_in_selection(question: str) -> str:
-    """The refusal of a selection, with the offer that the next turn may accept. Its topic is what was asked."""
+    """Return the refusal for a selection, with the offer that the next turn may accept. Its topic is the question."""
     asked = " ".join(question.split()).strip('"“”„')
     return NOT_IN_SELECTION.replace("[topic]", f"“{shorten(asked, _LONGEST_TOPIC)}”")
 
@@ -38,13 +38,13 @@ _REFUSAL = re.compile("|".join(map(_pattern, _SENTENCES)), re.IGNORECASE | re.DO
 
 
 def is_refusal(sentence: str) -> bool:
-    """Whether a sentence is one of a refusal's."""
+    """Whether a sentence belongs to a refusal."""
     return _REFUSAL.fullmatch(sentence.strip(" *_")) is not None
 
 
 def nearest_sections(found: SearchResult, least: float = NEAR) -> list[RetrievedPassage]:
-    """The sections that come near to a question, each once, best first. Others help no reader; where none comes near,
-    the nearest one is given all the same."""
+    """Return the sections nearest to a question, each once, best first. Sections below `least` are left out; if all are
+    below it, the best result is returned."""
     near: dict[tuple[str, str], ChunkResult] = {}
     for chunk in [one for one in found.results if one.relevance_score >= least] or found.results[:1]:
         near.setdefault((chunk.page_id, chunk.section_heading), chunk)
@@ -52,9 +52,9 @@ def nearest_sections(found: SearchResult, least: float = NEAR) -> list[Retrieved
 
 
 def advise(question: str, scope: Scope, nearest: Sequence[RetrievedPassage]) -> str:
-    """What was searched for, and which words of the question the nearest sections, or the selection, do not have.
+    """Say what was searched for, and which words of the question are not in the nearest sections or the selection.
 
-    The first line is for every reader; the lines after it name the sections where they cannot be links."""
+    The first line is for every client; the other lines list the sections for clients that cannot show links."""
     if isinstance(scope, Selection):
         return f"{SELECTION_READ} {_lack('It does', question, scope.text)}"
     searched = f"Searched for “{shorten(question, _LONGEST_TOPIC)}”."
@@ -67,7 +67,7 @@ def advise(question: str, scope: Scope, nearest: Sequence[RetrievedPassage]) -> 
 
 
 def _lack(subject: str, question: str, text: str) -> str:
-    """Which words of a question a text does not have."""
+    """Say which words of a question are not in a text."""
     known = stems(text)
     asked = {stem(word): word for word in content_words(question)}
     missing = [word for word in asked.values() if not known & stems(word)]

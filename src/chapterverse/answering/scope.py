@@ -8,20 +8,20 @@ from chapterverse.writing import Reading
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """The book, as far as the search found it."""
+    """The search results from the book."""
 
     found: SearchResult
-    readings: tuple[Reading, ...] = ()  # of what was found, where there is no language model
-    missing: tuple[str, ...] = ()  # words of the question that stand nowhere in the book
+    readings: tuple[Reading, ...] = ()  # of the results, if there is no language model
+    missing: tuple[str, ...] = ()  # words of the question that are not in the book
     follow_up: bool = False  # whether the question was read with the turns before it
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A text that the reader selected. Nothing is searched for."""
+    """A text that the reader selected. Nothing else is searched."""
 
     text: str
-    readings: tuple[Reading, ...] = ()  # one, where there is no language model
+    readings: tuple[Reading, ...] = ()  # one reading, if there is no language model
 
 
 Scope = Book | Selection

@@ -1,7 +1,7 @@
-"""The story of one question, top to bottom: remember, understand, search, write, prove, keep.
+"""Answers one question, step by step: load the conversation, resolve follow-ups, search, write, prove, store.
 
-`prepare` does what may fail before the first byte; `stream` does the rest and never raises: it ends in one `done` or
-one `error`. The JSON answer is the fold of the same events.
+`prepare` does everything that may fail before the first byte. `stream` does the rest and never raises: it ends with one
+`done` or one `error` event. The JSON answer is built from the same events.
 """
 
 import asyncio
@@ -61,10 +61,10 @@ from chapterverse.writing import Finished, Task
 
 log = logging.getLogger(__name__)
 
-FINISH_SECONDS: Final = 1.0  # of the answer's time, kept for proving its end and storing the turn
-STORE_TIMEOUT_RESERVE: Final = 0.2  # of them, kept for the last event if storing fails
-NEIGHBOURS: Final = 600  # characters on each side of a passage that a language model sees, too, within its section
-PLAINLY_OFF: Final = 0.55  # relevance of the best passage below which no model is asked; 0.6 parts the book from others
+FINISH_SECONDS: Final = 1.0  # reserved at the end for proving the last statements and storing the turn
+STORE_TIMEOUT_RESERVE: Final = 0.2  # part of it, reserved for sending the last event if storing fails
+NEIGHBOURS: Final = 600  # characters on each side of a passage, within its section, that a language model also sees
+PLAINLY_OFF: Final = 0.55  # minimum relevance of the best passage to ask a model; 0.6 bounds related questions
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,36 +73,36 @@ class Prepared:
 
     request: ChatRequest
     session_id: str
-    mode: Mode  # as used: a reader who accepts the offer leaves the selection
-    asked: str  # the question as the reader asked it; the one before, for a reader who accepts the offer
-    question: str  # that stands alone
-    turns: tuple[Turn, ...]  # that are remembered
+    mode: Mode  # the mode used: a reader who accepts the offer leaves the selection
+    asked: str  # the question as the reader asked it; for an accepted offer, the question before it
+    question: str  # as a standalone question
+    turns: tuple[Turn, ...]  # the earlier turns
     topic: str  # of the conversation, if it has become long enough to have one
-    remembered: bool  # whether the conversation is kept here and could be read
+    remembered: bool  # whether the conversation is stored here and could be read
     started: float
     deadline: float  # on the same clock
     scope: Scope
     filters: SearchFilters | None = None  # of this question, and of the conversation it belongs to
     retrieval_ms: float = 0.0
-    rewriting: Finished = field(default_factory=Finished)  # what it took to make the question stand alone
+    rewriting: Finished = field(default_factory=Finished)  # usage of the call that made the question standalone
 
     def shown_turns(self, messages: int) -> tuple[Turn, ...]:
-        """The last turns, of two messages each, for a model that is shown so many messages."""
+        """Return the last turns that fit if a model is shown this many messages, two for each turn."""
         return self.turns[-(messages // 2) :] if messages > 1 else ()
 
     @property
     def found(self) -> SearchResult | None:
-        """What was found in the book; None where the reader's selection alone counts."""
+        """The search results; None if only the reader's selection is used."""
         return self.scope.found if isinstance(self.scope, Book) else None
 
 
 async def prepare(
     request: ChatRequest, services: Services, seconds: float = REQUEST_SECONDS, turns: Sequence[Turn] | None = None
 ) -> Prepared:
-    """Read the conversation, make the question stand alone, and search. Whatever fails here is a plain error.
+    """Load the conversation, make the question standalone, and search. Failures are raised as ordinary errors.
 
-    `seconds` are left for the whole answer. `turns` are the earlier ones where the caller keeps the conversation: then
-    nothing is read from the database, and nothing is stored."""
+    `seconds` is the time for the whole answer. A caller that keeps the conversation itself passes the earlier `turns`:
+    then nothing is read from the database, and nothing is stored."""
     started = time.perf_counter()
     known, remembered = await _remember(request, services) if turns is None else (tuple(turns), False)
     questions = [*(turn.query for turn in known), request.query]
@@ -135,24 +135,24 @@ async def prepare(
 
 
 async def _search(prepared: Prepared, services: Services) -> Prepared:
-    """Search for a writer with words of its own, which also makes a follow-up stand alone."""
+    """Search for a writer that uses a language model. The model first rewrites a follow-up as a standalone question."""
     turns, query = prepared.turns, prepared.question
     follows = bool(turns) and query == prepared.request.query and leans(query)
     if follows:
-        # The oldest may itself have been a follow-up on one that the model does not see.
+        # The oldest turn may itself be a follow-up on a turn that the model does not see.
         oldest, *later = prepared.shown_turns(services.settings.max_conversation_history) or turns[-1:]
         oldest = replace(oldest, query=oldest.standalone_query or oldest.query)
         question, took = await services.writer.rewrite(query, [oldest, *later])
         prepared = replace(prepared, rewriting=took, question=question or together(turns, query))
     searching = time.perf_counter()
-    # What the last answer rested on stays a candidate: a follow-up is often about it.
+    # The evidence of the last answer stays a candidate: a follow-up is often about it.
     also = turns[-1].evidence if follows else ()
     found = await retrieve_with_retry(_search_request(prepared, services), services.embedder, services.index, also)
     return replace(prepared, scope=Book(found), retrieval_ms=_since(searching))
 
 
 async def _read(prepared: Prepared, services: Services) -> Prepared:
-    """Search, and let the section reader rank what was found."""
+    """Search, and let the section reader rank the results."""
     searching = time.perf_counter()
     turns, asked = prepared.turns, prepared.asked
     if any(asked.casefold() == turn.query.casefold() for turn in turns):
@@ -168,7 +168,7 @@ def stream(prepared: Prepared, services: Services) -> AsyncGenerator[Event, None
 
 
 async def ended(events: AsyncGenerator[Event, None], deadline: float) -> AsyncGenerator[Event, None]:
-    """The events, ended by one `done` or `error` before the deadline (of `time.perf_counter`), whatever happens."""
+    """Yield the events, and end with one `done` or `error` before the deadline (of `time.perf_counter`) in any case."""
     event: Event | None = None
     async with aclosing(events):
         while not isinstance(event, DoneEvent | ErrorEvent):
@@ -180,14 +180,14 @@ async def ended(events: AsyncGenerator[Event, None], deadline: float) -> AsyncGe
             except TimeoutError:
                 message = f"The answer took longer than {REQUEST_SECONDS:g} seconds."
                 event = ErrorEvent(error_code=AgentUnavailable.code, message=message)
-            except Exception:  # nothing may escape; also an end without a last event
+            except Exception:  # nothing may escape; also raised if the events end without a last one
                 log.exception("an answer failed")
                 event = ErrorEvent(error_code=InternalError.code, message="Something went wrong on our side.")
             yield event
 
 
 async def fold(events: AsyncIterator[Event]) -> ChatResponse:
-    """The JSON answer that the events amount to; raises the error that they end in."""
+    """Collect the events into the JSON answer. Raises the error if they end with one."""
     text = ""
     sources: list[SourceCitation] = []
     statements: list[AnswerStatement] = []
@@ -210,7 +210,7 @@ async def fold(events: AsyncIterator[Event]) -> ChatResponse:
 
 
 class _Answer:
-    """One answer on its way: what was issued, what was shown, what it took."""
+    """The state of one answer while it is produced."""
 
     def __init__(self, prepared: Prepared, services: Services) -> None:
         self.prepared, self.services = prepared, services
@@ -230,7 +230,7 @@ class _Answer:
         self.generation_ms = 0.0
 
     async def events(self) -> AsyncGenerator[Event, None]:
-        """The events of the answer, in order."""
+        """Yield the events of the answer, in order."""
         refusal = await self._refusal_before_writing()
         started = time.perf_counter()
         # The model is asked before the passages are sent to the reader, because both take time.
@@ -271,8 +271,8 @@ class _Answer:
         )
 
     async def _search_again(self, wanted: RetrievalRequest) -> Sequence[IssuedPassage]:
-        """The writer's own search. The reader's filters and threshold still hold, and the editions are the reader's to
-        choose."""
+        """Run a search that the writer asks for. The reader's filters and threshold still apply, and the writer cannot
+        choose the editions."""
         limits = _search_request(self.prepared, self.services)
         free = wanted.filters and wanted.filters.model_copy(update={"book": None, "version": None})
         held = {"score_threshold": limits.score_threshold, "filters": limits.filters or free}
@@ -282,8 +282,8 @@ class _Answer:
         return await self._issue(found.results)
 
     async def _issue(self, chunks: Sequence[ChunkResult]) -> list[IssuedPassage]:
-        """The passages under their numbers, with what stands around them: all of the section for a writer that needs to
-        be shown what answers in it."""
+        """Issue the passages with the text around them: the whole section if the writer needs readings, else
+        `NEIGHBOURS` characters on each side."""
         new, issued = len(self.evidence.passages), self.evidence.issue(chunks)
         room = None if self.services.writer.needs_readings else NEIGHBOURS
         ids = list(dict.fromkeys(chunk.page_id for chunk in chunks))
@@ -295,7 +295,7 @@ class _Answer:
         return [self.evidence.passages[passage.number - 1] for passage in issued]
 
     async def _refusal_before_writing(self) -> str | None:
-        """What is said when no writer needs to be asked."""
+        """Return a refusal if the writer need not be asked, else None."""
         found = self.prepared.found
         if found is not None and not found.results:
             return refusals.NOT_FOUND
@@ -306,7 +306,7 @@ class _Answer:
         return refusals.NOT_IN_BOOK if off else None
 
     async def _nearest(self) -> list[RetrievedPassage]:
-        """The sections nearest to a refused question, without the reader's limits if nothing lies within them."""
+        """Return the sections nearest to a refused question. If the filters exclude everything, search without them."""
         found = self.prepared.found
         if found is None:
             return []
@@ -321,7 +321,7 @@ class _Answer:
 
     async def _done(self, *, refused: bool) -> DoneEvent:
         prepared, counts, usage = self.prepared, self.gate.counts, self.gate.usage
-        # A run that a limit cut off cannot tell what it took: each search of the model's own was one call more.
+        # A run that a limit cut off reports no usage: it made one call, and one more for each search of its own.
         took = self.gate.finished or Finished(llm_calls=max(1, len(self.searches)) if self.generation_ms else 0)
         cut_short = took.stopped or self.gate.truncated
         status: Status = "refused" if refused else "truncated" if cut_short else "answered"
@@ -389,7 +389,7 @@ class _Answer:
 
 
 async def _remember(request: ChatRequest, services: Services) -> tuple[tuple[Turn, ...], bool]:
-    """The last turns of the session. Without a database questions are answered all the same."""
+    """Return the last turns of the session, and whether they could be read. An answer needs no database."""
     if request.session_id is None:
         return (), True
     try:
@@ -401,7 +401,7 @@ async def _remember(request: ChatRequest, services: Services) -> tuple[tuple[Tur
 
 
 async def _keep(turn: Turn, prepared: Prepared, services: Services) -> bool:
-    """Store the turn, and say in the response whether it was stored."""
+    """Store the turn, and return whether it was stored."""
     if not prepared.remembered:
         return False
     left = prepared.deadline - STORE_TIMEOUT_RESERVE - time.perf_counter()

@@ -31,7 +31,7 @@ async def trusts_its_clock(connection: Any) -> bool:
 
 
 def judge(now: datetime, trusted: datetime, doubted: datetime | None) -> tuple[datetime, datetime | None]:
-    """When the clock was last trusted and, while it is in doubt, its time when the jump was first seen."""
+    """Return when the clock was last trusted and, while it is in doubt, its time when the jump was first seen."""
     if now <= trusted + DOUBT or (doubted and now >= doubted + DOUBT):
         return now, None
     return trusted, (doubted if doubted and doubted <= now else now)

@@ -13,7 +13,7 @@ _BLANKS = re.compile(r"\s+")
 
 
 def topic_of(questions: Sequence[str]) -> str:
-    """The first question of some length, else the longest; one line of at most 200 characters."""
+    """Return the first question of at least three words, else the longest; one line of at most 200 characters."""
     titles = [_BLANKS.sub(" ", question).strip() for question in questions]
     title = next((question for question in titles if len(_WORD.findall(question)) >= _LEAST_WORDS), None)
     return shorten(title or max(titles, key=len, default=""))

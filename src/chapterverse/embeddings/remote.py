@@ -275,7 +275,7 @@ def explain_status(status: int, name: str, key_variable: str, model: str) -> tup
 
 
 def seconds_until(retry_after: str, now: datetime) -> float | None:
-    """The seconds to wait according to a Retry-After header, which is a number or a date; None if it is empty."""
+    """Return the seconds to wait by a Retry-After header, a number or a date; None if it is empty or invalid."""
     try:
         seconds = float(retry_after)
     except ValueError:

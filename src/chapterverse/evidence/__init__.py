@@ -1,1 +1,1 @@
-"""Proof: passages are issued with numbered units, statements go in, proven statements come out."""
+"""Proves statements: passages are issued with numbered units, which must support the statements of an answer."""

@@ -1,7 +1,7 @@
-"""Puts proven statements together so that what was withheld leaves no hole.
+"""Assembles proven statements so that withheld ones leave no gaps in the text.
 
-A heading or a lead-in is shown only with what it introduces. After a withheld statement no connective dangles
-("However, …") and no pronoun points at nothing. List numbers are kept right by the renderer.
+A heading or a lead-in is shown only with what it introduces. After a withheld statement, no connective ("However, …")
+or pronoun may refer to it. The renderer keeps list numbers right.
 """
 
 import re
@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from chapterverse.evidence.citations import Proven
 from chapterverse.evidence.statement import Statement
 
-# Words that only tie a statement to the one before it. With a comma they can be left out; without one they may be more
-# than that ("Besides the key, …", "Nor does it …").
+# Words that only connect a statement to the one before it. With a comma they can be removed; without one they may mean
+# more ("Besides the key, …", "Nor does it …").
 _CONNECTIVE = re.compile(
     r"(?:however|but|also|additionally|in addition|furthermore|moreover|therefore|thus|hence|consequently|as a result|"
     r"then|instead|likewise|similarly|conversely|nevertheless|nonetheless|finally|for example|for instance|that said|"
@@ -19,14 +19,14 @@ _CONNECTIVE = re.compile(
     r"so|yet)(?P<comma>,)?\s+|(?:still|again|rather|in short|in other words|in particular|specifically)(?P<stop>,)\s+",
     re.IGNORECASE,
 )
-# Words at the beginning that point at the statement before.
+# Words at the beginning that refer to the statement before.
 _POINTS_BACK = re.compile(
     r"(?:it|its|it's|it’s|they|their|they're|them|this|these|that|those|such|he|she|his|her|both|neither|otherwise|"
     r"the (?:former|latter|same)|each of (?:them|these|those)|all of (?:them|these|those)|"
     r"(?:to do|for|with|in|after|because of|from|by|besides|without|if) (?:this|that|these|those|it|them|so|not))\b",
     re.IGNORECASE,
 )
-# "This page", "instead of", "both the key and": begin like the words above and point at nothing before.
+# "This page", "instead of", "both the key and": begin like the words above but do not refer back.
 _OWN_PAGE = re.compile(
     r"(?:this|these) (?:page|section|chapter|guide|document|documentation|tutorial|article|book|manual|example)s?\b"
     r"|(?:instead|then|next) (?:of|to)\b|so (?:that|far|long)\b|such as\b"
@@ -48,20 +48,20 @@ class _Waiting:
 
 @dataclass(slots=True)
 class Assembly:
-    """Takes statements in order, proven or not, and gives those that can be shown now."""
+    """Takes statements in order, proven or not, and returns those that can be shown now."""
 
     _waiting: list[_Waiting] = field(default_factory=list)
     _hole: bool = False  # the last statement was withheld
-    _unopened: Statement | None = None  # a withheld statement that began the block that goes on
+    _unopened: Statement | None = None  # a withheld statement that began the current block
 
     def dangles(self, statement: Statement) -> bool:
-        """Whether a statement points back at one that was withheld."""
+        """Whether a statement refers back to one that was withheld."""
         if not self._hole or statement.shape not in ("paragraph", "item", "heading"):
             return False
         return begins_dangling(without_connective(statement.text))
 
     def withhold(self, statement: Statement) -> list[Proven]:
-        """Take note of a statement that is not shown."""
+        """Record a statement that is not shown, and return the lead-ins that can be shown now."""
         released = self._pass(statement)
         if statement.opens:
             self._unopened = statement
@@ -69,7 +69,7 @@ class Assembly:
         return released
 
     def add(self, proven: Proven) -> list[Proven]:
-        """What can be shown now that this statement is proven."""
+        """Add a proven statement, and return what can be shown now."""
         released = self._pass(proven.statement)
         proven = self._repaired(proven)
         if proven.statement.leads or proven.kind == "frame":
@@ -81,11 +81,11 @@ class Assembly:
         return [*released, proven]
 
     def finish(self) -> list[Proven]:
-        """What is shown of the lead-ins that introduced nothing."""
+        """Return the remaining lead-ins that can be shown alone."""
         return [one for waiting in self._waiting for one in _alone(waiting.proven)]
 
     def _pass(self, statement: Statement) -> list[Proven]:
-        """Let go of what this statement shows to have introduced nothing."""
+        """Drop the waiting lead-ins that this statement does not belong to. Returns those that can be shown alone."""
         kept: list[_Waiting] = []
         released: list[Proven] = []
         for waiting in self._waiting:
@@ -94,7 +94,7 @@ class Assembly:
                 kept.append(waiting)
             else:
                 released += _alone(waiting.proven)
-        if released:  # a statement stands under its headings
+        if released:  # a lead-in is shown under its headings
             headings = [waiting.proven for waiting in kept if waiting.proven.statement.shape == "heading"]
             kept = [waiting for waiting in kept if waiting.proven.statement.shape != "heading"]
             released = [*headings, *released]
@@ -112,7 +112,7 @@ class Assembly:
 
 
 def without_connective(text: str) -> str:
-    """A statement without a word and a comma at its beginning that only tie it to another one."""
+    """Remove a connective and its comma from the beginning of a statement."""
     start = _start(text)
     found = _CONNECTIVE.match(text, start)
     if found is None or not (found["comma"] or found["stop"]):
@@ -122,17 +122,17 @@ def without_connective(text: str) -> str:
 
 
 def without_mark(text: str) -> str:
-    """A text without the mark of a list at its beginning."""
+    """Remove the mark of a list item from the beginning of a text."""
     return _LIST_MARK.sub("", text)
 
 
 def begins_dangling(text: str) -> bool:
-    """Whether a text begins with a word that ties it to what stands before it: a connective or a pronoun."""
+    """Whether a text begins with a connective or a pronoun that refers to the text before it."""
     bare = without_mark(text)
     start = _start(bare)
     if _OWN_PAGE.match(bare, start):
         return False
-    return any(pattern.match(f"{bare} ", start) for pattern in (_POINTS_BACK, _CONNECTIVE))  # "For example," alone, too
+    return any(pattern.match(f"{bare} ", start) for pattern in (_POINTS_BACK, _CONNECTIVE))  # also "For example," alone
 
 
 def _start(text: str) -> int:
@@ -154,7 +154,7 @@ def _introduces(waiting: _Waiting, statement: Statement) -> bool:
 
 
 def _alone(proven: Proven) -> list[Proven]:
-    """A lead-in without what it introduced: a fact ends with a full stop, an announcement is left out."""
+    """Return a lead-in without what it introduced: a fact ends with a full stop, an announcement is left out."""
     statement = proven.statement
     if not proven.units or statement.shape == "heading" or _ANNOUNCES.search(statement.text):
         return []

@@ -1,7 +1,7 @@
-"""A language model behind an OpenAI-compatible API: streamed chat completions, with errors in our words.
+"""A client for language models behind an OpenAI-compatible API: streamed chat completions with our own errors.
 
-The writer and the judge ask their models through it. Retries are theirs: they know what was read already and when the
-answer is due. Servers send anything, so a reply is limited in size, and one of another form is a failure.
+The writer and the judge use it. They also do the retries, because they know what was read already and when the answer
+is due. Servers are not trusted: a reply is limited in size, and a malformed one is a failure.
 """
 
 import asyncio
@@ -27,26 +27,26 @@ PROBE_SECONDS: Final = 2.0
 MAX_REPLY_BYTES: Final = 16 * 1024 * 1024  # of JSON, a few hundred for each token
 LIMITS: Final = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
 
-# What reading a reply may raise. The built-in ones come from a reply of another form.
+# Exceptions that reading a reply may raise. The built-in ones come from a malformed reply.
 FAULTS: Final = (*HTTP_FAULTS, ValueError, TypeError, AttributeError, LookupError)
 
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _SPENT: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
 _GEMINI = re.compile(r"gemini-(\d+)?")
 _THINKS = re.compile(r"gpt-5|o\d")
-_NEED_NOT_THINK = re.compile(r"gpt-5\.\d")  # these take tools in chat completions only while they do not think
+_NEED_NOT_THINK = re.compile(r"gpt-5\.\d")  # these accept tools in chat completions only if they do not think
 
 
 @dataclass(slots=True)
 class ModelReply:
-    """A chat completion, put together from its pieces."""
+    """A chat completion, assembled from its pieces."""
 
     message: dict[str, Any] = field(default_factory=lambda: {"role": "assistant", "content": None})
-    calls: dict[Any, dict[str, Any]] = field(default_factory=dict)  # of tools, by their numbers
+    calls: dict[Any, dict[str, Any]] = field(default_factory=dict)  # calls of tools, by their index
     usage: Mapping[str, Any] = field(default_factory=dict)
 
     def add(self, piece: Mapping[str, Any]) -> str:
-        """Take the next piece; its text. A server that does not stream sends one piece, with a message."""
+        """Add the next piece and return its text. A server that does not stream sends one piece, with a `message`."""
         usage = piece.get("usage")
         self.usage = usage if isinstance(usage, Mapping) else self.usage
         choices = [one for one in piece.get("choices") or () if not one.get("index")]
@@ -59,12 +59,12 @@ class ModelReply:
         return delta.get("content") or ""
 
     def tokens(self, kind: str = "total") -> int:
-        """What the server has counted so far: prompt, completion or total."""
+        """Return the tokens that the server has counted so far: `prompt`, `completion` or `total`."""
         counted = self.usage.get(f"{kind}_tokens")
         return counted if isinstance(counted, int) else 0
 
     def _add_call(self, piece: Mapping[str, Any]) -> None:
-        """A tool's call comes in pieces with the same index; without one it comes whole."""
+        """Add a piece of a tool call. Pieces of one call have the same index; a call without an index is complete."""
         number = piece.get("index")
         number = len(self.calls) if number is None else number
         fresh = {"id": f"call_{number}", "type": "function", "function": {"name": "", "arguments": ""}}
@@ -76,25 +76,25 @@ class ModelReply:
 
 @dataclass(eq=False)
 class ChatModel:
-    """A model and its server. It remembers whether its last call failed, so that health need not trust a list of
-    models. Nothing connects before the first call."""
+    """A model and its server. It records whether its last call failed, so that health checks need not trust a list of
+    models. It connects with the first call."""
 
-    name: str  # of the model
+    name: str  # the model's name
     base_url: str
     api_key: str = field(repr=False)
-    fields: Mapping[str, Any] = field(default_factory=dict)  # of each request; None: left out
-    service: str = "The language model"  # who is asked, in messages
-    settings: str = "OPENAI"  # how the names of its settings begin
-    seconds: float = GENERATION_SECONDS  # of one call
+    fields: Mapping[str, Any] = field(default_factory=dict)  # added to each request; a field that is None is left out
+    service: str = "The language model"  # the name of the service, in messages
+    settings: str = "OPENAI"  # prefix of the names of its settings
+    seconds: float = GENERATION_SECONDS  # limit for one call
     max_bytes: int = MAX_REPLY_BYTES
     last: LastCall = field(init=False, repr=False)
     _client: httpx2.AsyncClient = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Its last call is watched from the start."""
+        """Create the client and the record of the last call."""
         self.last = LastCall(self._ask_server)
         self._client = httpx2.AsyncClient(
-            # A server of one's own may want no key, and a header without one is refused by our own client.
+            # A self-hosted server may need no key, and the HTTP client rejects a header without one.
             headers={"Authorization": f"Bearer {self.api_key}"} if self.api_key else {},
             timeout=httpx2.Timeout(self.seconds, connect=CONNECT_SECONDS),
             limits=LIMITS,
@@ -104,7 +104,7 @@ class ChatModel:
     async def stream(
         self, messages: Sequence[Mapping[str, Any]], reply: ModelReply, **fields: Any
     ) -> AsyncGenerator[str, None]:
-        """The text of a chat completion as it arrives, also empty pieces; the whole of it grows in `reply`."""
+        """Yield the text of a chat completion as it arrives, also empty pieces, and collect the whole in `reply`."""
         body = {"model": self.name, "messages": messages, "stream": True, "stream_options": {"include_usage": True}}
         body |= {**fields, **self.fields}
         given = {name: value for name, value in body.items() if value is not None}
@@ -125,7 +125,7 @@ class ChatModel:
             raise self.explain(fault) from fault
 
     async def probe(self) -> None:
-        """Raise `AgentUnavailable` if the server cannot be reached, or else if the last call failed. Costs no paid
+        """Raise `AgentUnavailable` if the server cannot be reached, or if the last call failed. Costs no paid
         tokens."""
         await self.last.probe()
 
@@ -147,7 +147,7 @@ class ChatModel:
         await self._client.aclose()
 
     def explain(self, fault: Exception) -> AgentUnavailable:
-        """What an error of a library means for us."""
+        """Translate an error of a library into `AgentUnavailable`."""
         if isinstance(fault, TimeoutError | httpx2.TimeoutException):
             return self.failure("did not answer in time")
         if isinstance(fault, HTTP_FAULTS):
@@ -155,14 +155,14 @@ class ChatModel:
         return self.failure("gave an answer that cannot be read")
 
     def failure(self, what: str) -> AgentUnavailable:
-        """What the model did, as an error that names it. Another try may help."""
+        """Return a retryable error that says what the model did."""
         return AgentUnavailable(f"{self.service} {what}.", details={"model": self.name}, retryable=True)
 
     async def _refused(self, response: httpx2.Response) -> AgentUnavailable:
         wait = seconds_until(response.headers.get("Retry-After", ""), datetime.now(UTC))
         try:
             said = json.loads("".join([text async for text in _bodies(response, self.max_bytes)]))
-        except ValueError:  # a proxy's page
+        except ValueError:  # for example an error page of a proxy
             said = {}
         return self._refusal(response.status_code, _error(said), wait)
 
@@ -173,7 +173,7 @@ class ChatModel:
             message += f" Set {self.settings}_MODEL to one that it serves, and check {self.settings}_BASE_URL."
         if status == 429 and said.get("code") in _SPENT:
             message, retryable = f"{self.service} says that the quota of {self.settings}_API_KEY is spent.", False
-        delay = _DELAY.fullmatch(_detail(said, "retryDelay"))  # what Gemini asks for, in seconds
+        delay = _DELAY.fullmatch(_detail(said, "retryDelay"))  # the wait that Gemini asks for, in seconds
         if status == 429 and wait is None and delay:
             wait = math.ceil(float(delay[1]) * 10) / 10
         details = {"model": self.name, "status": status}
@@ -185,7 +185,7 @@ class ChatModel:
 
 
 async def _bodies(response: httpx2.Response, most: int) -> AsyncGenerator[str, None]:
-    """The JSON texts of a reply: its events, or, from a server that does not stream, all of it."""
+    """Yield the JSON texts of a reply: its events or, from a server that does not stream, the whole body."""
     streamed, size, body = "event-stream" in response.headers.get("content-type", ""), 0, ""
     async for piece in httpx2.EventSource(response, most) if streamed else response.aiter_text():
         text = piece if isinstance(piece, str) else piece.data
@@ -201,7 +201,7 @@ async def _bodies(response: httpx2.Response, most: int) -> AsyncGenerator[str, N
 
 
 def _error(body: object) -> dict[str, Any]:
-    """The error object of a body: bare, inside `error`, or, from Gemini, inside a list."""
+    """Return the error object of a body: bare, inside `error`, or, from Gemini, inside a list."""
     if isinstance(body, list) and body:
         body = body[0]
     if isinstance(body, dict) and isinstance(body.get("error"), dict):
@@ -210,7 +210,7 @@ def _error(body: object) -> dict[str, Any]:
 
 
 def _detail(said: dict[str, Any], name: str) -> str:
-    """A field of an error's details, of the first that has it."""
+    """Return a field from the first of an error's details that has it."""
     details = said.get("details")
     entries = details if isinstance(details, list) else []
     return next((str(entry[name]) for entry in entries if isinstance(entry, dict) and name in entry), "")
@@ -222,11 +222,11 @@ def is_openai(base_url: str) -> bool:
 
 
 def request_fields(model: str, base_url: str, temperature: float = 0.0) -> dict[str, Any]:
-    """What single models want or refuse in a request; None: nothing. Servers other than OpenAI's refuse fields that
-    they do not know."""
+    """Return the fields that some models want or refuse in a request; None leaves a field out. Servers other than
+    OpenAI's refuse fields that they do not know."""
     effort, store, taken = None, None, True
     if (named := _GEMINI.search(model)) and int(named[1] or 3) >= 3:
-        effort, taken = "low", temperature > 0  # loops below its own temperature, and thinks long unless told otherwise
+        effort, taken = "low", temperature > 0  # loops below its default temperature; thinks long unless told otherwise
     elif is_openai(base_url):
         effort, store, taken = "none" if _NEED_NOT_THINK.match(model) else None, False, not _THINKS.match(model)
     return {"temperature": temperature if taken else None, "reasoning_effort": effort, "store": store}

@@ -1,4 +1,4 @@
-"""From proven statements to Markdown with numbered sources. Markers are placed here, once, and nowhere else."""
+"""Renders proven statements as Markdown with numbered sources. Citation markers are added only here."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from chapterverse.evidence.passages import IssuedPassage, IssuedUnit
 from chapterverse.evidence.statement import Statement, UnitRef
 from chapterverse.models import ChunkEvent, Highlight, Place, SelectedTextCitation, SourceCitation, StatementKind
 
-MORE: Final = "…"  # on a line of its own: the list or table of an excerpt goes on
+MORE: Final = "…"  # on a line of its own: the list or table of an excerpt continues
 SNIPPET: Final = 500  # characters of a passage shown with its citation (SPEC 2.1)
 
 _STOP = re.compile(r"(?<![.!?…。！？:：])[.!?…。！？:：]++[\"'”’)»*_]*+\s*+$")
@@ -24,28 +24,28 @@ _INNER_FENCE = re.compile(r"^ *(`{3,})", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Proven:
-    """A statement that may be shown, and the units that bear it out. An absence and a frame have none."""
+    """A statement that may be shown, and the units that support it. An `absence` and a `frame` have none."""
 
     statement: Statement
     kind: StatementKind
     units: tuple[IssuedUnit, ...] = ()
-    highlights: tuple[IssuedUnit, ...] = ()  # of an excerpt, the units that answer; else all of them
-    replaced: bool = False  # the book's own words, in the place of a statement that was not proven
+    highlights: tuple[IssuedUnit, ...] = ()  # the units of an excerpt that answer; empty: all units
+    replaced: bool = False  # a quote from the book instead of a statement that was not proven
 
 
 @dataclass(slots=True)
 class Renderer:
-    """Writes an answer statement by statement. What was written is never changed."""
+    """Renders an answer statement by statement. Rendered text is never changed."""
 
     passages: Sequence[IssuedPassage]
     sources: list[SourceCitation] = field(default_factory=list)
     spans: list[tuple[int, int, int]] = field(default_factory=list)  # passage, start and end of each source
     _last: Statement | None = None
-    # Of the lists around this place: the depth and the last number, as written, and that number as shown.
+    # For each list around this place: its depth, its last number as written, and that number as shown.
     _lists: list[tuple[int, int, int]] = field(default_factory=list)
 
     def write(self, proven: Proven) -> ChunkEvent:
-        """The next piece of the answer, with the sources that it cites for the first time."""
+        """Return the next piece of the answer, with the sources that are cited for the first time."""
         known = len(self.sources)
         units = proven.units if proven.statement.shape != "heading" else ()
         markers = list(dict.fromkeys(self._cite(span, proven) for span in _spans(units)))
@@ -57,7 +57,7 @@ class Renderer:
         return ChunkEvent(content=joint + body, kind=proven.kind, cites=markers, highlights=lit, sources=sources)
 
     def name_versions(self) -> ChunkEvent | None:
-        """A last line that names the version of each source, if the sources are of several versions of one book."""
+        """Return a last line that names the version of each source, if a book is cited in several versions."""
         cited: dict[tuple[str, str], list[int]] = {}
         for number, source in enumerate(self.sources, start=1):
             cited.setdefault((source.book, source.version), []).append(number)
@@ -71,7 +71,7 @@ class Renderer:
         return ChunkEvent(content=content, kind="frame", cites=list(range(1, len(self.sources) + 1)))
 
     def _cite(self, span: tuple[int, int, int], proven: Proven) -> int:
-        """The number of the source that holds a stretch of a passage; a new one if none does."""
+        """Return the number of the source that contains a span of a passage; if there is none, add one."""
         passage, start, end = span
         for number, (other, left, right) in enumerate(self.spans, start=1):
             if other == passage and left <= start and end <= right:
@@ -84,7 +84,7 @@ class Renderer:
         return len(self.sources)
 
     def _joint(self, statement: Statement) -> str:
-        """What separates a statement from the one before it."""
+        """Return the separator between a statement and the one before it."""
         last = self._last
         if last is None:
             return ""
@@ -114,8 +114,8 @@ class Renderer:
         return indent(marked(statement.text, shown), margin)
 
     def _opening(self, statement: Statement) -> tuple[str, str]:
-        """The margin of a statement and the mark of a list item. An item whose parent was withheld moves out, and
-        numbers are counted anew, so that a withheld item leaves no gap."""
+        """Return the indentation of a statement and the mark of a list item. An item whose parent was withheld moves
+        out, and items are renumbered, so that a withheld item leaves no gap."""
         if not statement.opens:
             return "", ""
         around = [level for level in self._lists if level[0] < statement.depth]
@@ -132,7 +132,7 @@ class Renderer:
 
 
 def marked(text: str, markers: str) -> str:
-    """A text with its markers before the full stop; after code and tables, on a line of their own."""
+    """Return a text with its markers before the full stop or, after code and tables, on a line of their own."""
     if not markers:
         return text
     last = text.rstrip().rsplit("\n", 1)[-1].lstrip()
@@ -146,7 +146,7 @@ def marked(text: str, markers: str) -> str:
 
 
 def markers_in(text: str) -> list[tuple[int, int, tuple[int, ...]]]:
-    """Where an answer has citation markers, and their numbers. Brackets in code are none."""
+    """Return the positions and numbers of the citation markers of an answer. Brackets in code do not count."""
     code = [match.span() for match in _CODE.finditer(text)]
     return [
         (found.start(), found.end(), (int(found[1]),))
@@ -156,20 +156,20 @@ def markers_in(text: str) -> list[tuple[int, int, tuple[int, ...]]]:
 
 
 def without_markers(text: str) -> str:
-    """An answer without its citation markers and the white space before them."""
+    """Remove the citation markers of an answer and the white space before them."""
     for start, end, _ in reversed(markers_in(text)):
         text = text[:start].rstrip() + text[end:]
     return text
 
 
 def lines_of(text: str, start: int, end: int) -> tuple[int, int]:
-    """The first and the last line, counted from 1, that the characters `text[start:end]` touch."""
+    """Return the first and the last line, counted from 1, of the characters `text[start:end]`."""
     ends = [match.end() for match in _LINE_END.finditer(text)]
     return 1 + sum(at <= start for at in ends), 1 + sum(at <= max(start, end - 1) for at in ends)
 
 
 def _places(body: str, units: Iterable[IssuedUnit], offset: int) -> list[Highlight]:
-    """Where units stand in an excerpt. The last one may have its markers before its full stop."""
+    """Return the positions of units in an excerpt. The last one may have its markers before its full stop."""
     found: list[Highlight] = []
     place = 0
     for unit in units:
@@ -184,7 +184,7 @@ def _places(body: str, units: Iterable[IssuedUnit], offset: int) -> list[Highlig
 
 
 def _spans(units: Iterable[IssuedUnit]) -> list[tuple[int, int, int]]:
-    """The stretches that units cover: units that follow each other are one."""
+    """Return the spans that units cover: consecutive units form one span."""
     spans: list[tuple[int, int, int]] = []
     last = UnitRef(0)
     for unit in sorted(units, key=lambda unit: unit.ref):
@@ -198,7 +198,7 @@ def _spans(units: Iterable[IssuedUnit]) -> list[tuple[int, int, int]]:
 def _citation(passage: IssuedPassage, start: int, end: int, highlights: list[Highlight]) -> SourceCitation:
     left, right = start - passage.offset, end - passage.offset
     quote, snippet = passage.text[left:right], _around(passage.text, left, right)
-    if len(quote) > SNIPPET and highlights:  # of a long quote the units that answer are shown
+    if len(quote) > SNIPPET and highlights:  # for a long quote, show the units that answer
         snippet = _around(quote, highlights[0].start - start, highlights[-1].end - start)
     quoted: dict[str, Any] = {
         "chunk_text": snippet,
@@ -220,7 +220,7 @@ def _citation(passage: IssuedPassage, start: int, end: int, highlights: list[Hig
 
 
 def _around(text: str, start: int, end: int) -> str:
-    """At most `SNIPPET` characters with the evidence in their middle, cut at blanks where there are any."""
+    """Return at most `SNIPPET` characters with the evidence in the middle, cut at spaces if there are any."""
     if len(text) <= SNIPPET:
         return text
     spare = max(0, SNIPPET - (end - start))

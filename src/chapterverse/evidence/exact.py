@@ -1,9 +1,9 @@
-"""Exact checks: what can be compared character by character must stand in what was issued.
+"""Exact checks: what can be compared character by character must occur in the issued passages.
 
 Numbers, units of measure, versions, dates, identifiers, flags, paths, URLs, quoted strings and proper names of a
-statement must stand in the passages, in their breadcrumbs or in the question; every line of a code block must stand in
+statement must occur in the passages, in their breadcrumbs or in the question; every line of a code block must occur in
 the passages' code or inline code. This is cheap and catches what was invented. It cannot catch a number or name that
-stands elsewhere in the passages: that is the judge's work.
+the passages use for something else; the judge checks that.
 """
 
 import re
@@ -22,10 +22,10 @@ _URL = re.compile(r"(?:https?|ftp|file|ssh|git)://[^\s<>()\[\]`\"'“”]+|\bwww
 _QUOTED = re.compile(r"[\"“„]([^\"“”„\n]{2,200})[\"”]")
 _LINK = re.compile(r"!?\[([^\]\n]{0,500}+)\]\(([^)\s]{0,1000}+)[^)]{0,200}+\)")
 _MARKUP = re.compile(r"\*{1,3}|~~|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)|^#{1,6} |<[^>\n]{1,80}>")
-# A word with what may hold it together: ROS_DOMAIN_ID, --dry-run, /etc/hosts, v1.29.3, a::b, 3.5, 10,000, foo@1.2
+# A word with its joining characters: ROS_DOMAIN_ID, --dry-run, /etc/hosts, v1.29.3, a::b, 3.5, 10,000, foo@1.2
 _TOKEN = re.compile(r"(?<![\w])[-./~$@%]{0,2}\w(?:[\w.,:/@%+#’'=~$\-]*[\w+#%°])?%?")
 _DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
-# A number with its sign. The hyphen of "3-5" is none; the digits of "nav2" are no number, those of "v2" are.
+# A number with its sign. The hyphen of "3-5" is not a sign; the digits of "nav2" are not a number, those of "v2" are.
 _NUMBER = re.compile(r"(?:(?<![\w.)\]-])-)?(?:(?<![^\W_]|\^)|(?<=\bv))\d+(?:[.,]\d+)*")
 _NAME_PARTS = re.compile(r"[^\W\d_]+|\d+")
 _CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z]\d|\d[A-Za-z]{2}")
@@ -43,8 +43,8 @@ _VALUES: Final = map(str, (*range(21), 30, 40, 50, 60, 100, 1000))
 _NUMBER_WORDS: Final = dict(zip(_WORDS_OF_NUMBERS.split(), _VALUES, strict=True))
 _SAME_SIGN: Final = str.maketrans("‘’“”„‐‑‒–—−", '\'\'"""------', "`\\")  # for comparing; markup is left out
 _EMPHASIS = re.compile(r"(\*{1,3}|(?<!\w)_{1,3}|~~)(?=\S)([^\n]{1,300}?)(?<=\S)\1")
-_RAISED = re.compile("[²³¹⁰⁴-⁹¼-¾⅐-⅞]")  # NFKC makes 102 of 10²
-# After one of these the first word of a sentence is its subject; without an article it is a name.
+_RAISED = re.compile("[²³¹⁰⁴-⁹¼-¾⅐-⅞]")  # NFKC turns 10² into 102
+# If one of these follows the first word of a sentence, that word is the subject; without an article it is a name.
 _AFTER_SUBJECT: Final = word_set("is was has had can does will must may were are")
 _ABBREVIATION = re.compile(r"(?:[a-z]\.)+[a-z]|I['’]\w+|[A-Z]/[A-Z]")  # e.g, I'd, X/Y
 _PLAIN_WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
@@ -54,7 +54,7 @@ _LONG_WORD = re.compile(r"[^\W\d_]{3,}")
 _ENUMERATED = re.compile(
     r"^[*_\s]*\d{1,2}[.)]\s|\b(?:option|step|method|way|part|approach|case) \d{1,2}\b", re.IGNORECASE
 )
-# Abbreviations that are words by now, and name nothing.
+# Abbreviations that are ordinary words by now, not names.
 _WORDS_IN_CAPITALS: Final = word_set(
     "api apis url urls uri id ids ok cli ui gui os pc cpu cpus gpu gpus ram json yaml xml html http https "
     "sql pdf csv faq pr"
@@ -63,7 +63,7 @@ _COUNTED: Final = 10  # a writer may count what the passages list: "three modes"
 
 
 class Known:
-    """What stands in the passages, the breadcrumbs and the question: what a statement may name."""
+    """The text of the passages, the breadcrumbs and the question: what a statement may name."""
 
     def __init__(self, evidence: Evidence) -> None:
         units = evidence.all_units()
@@ -73,7 +73,7 @@ class Known:
             *places,
             *(text for unit in units for text in (unit.text, unit.head, unit.model_text)),
         ]
-        self._text = f" {_plain(' '.join(dict.fromkeys(texts)))} "  # most units are shown as they stand
+        self._text = f" {_plain(' '.join(dict.fromkeys(texts)))} "  # most units have the same text for the model
         self._tokens = {form for token in set(_TOKEN.findall(self._text)) for form in _forms(token)}
 
     @cached_property
@@ -94,27 +94,27 @@ class Known:
         return numbers | {_NUMBER_WORDS[part] for part in self._parts & _NUMBER_WORDS.keys()}
 
     def has_text(self, text: str) -> bool:
-        """Whether a text stands there as it is, but for case, spacing and markup. It must begin and end where words,
-        numbers and flags do: 80 does not stand in 8080 or 80.5, nor `--dry` in `--dry-run`."""
+        """Whether a text occurs verbatim, except for case, spacing and markup. It must begin and end where words,
+        numbers and flags do: 80 is not found in 8080 or 80.5, nor `--dry` in `--dry-run`."""
         wanted = _plain(text).strip(" ,;:!?").rstrip(".")
         left = r"(?<!\w)(?<!\w-)(?<!\d[.,])" if re.match(r"[\w/$@~-]", wanted) else ""
         right = r"(?!\w|[.-]\w|,\d)" if re.search(r"\w$", wanted) else ""
         return wanted in self._text and re.search(f"{left}{re.escape(wanted)}{right}", self._text) is not None
 
     def has_words(self, text: str) -> bool:
-        """Whether the words and signs of a text stand there together; quotation marks and what ends a clause aside. A
-        single word may have another form."""
+        """Whether the words and signs of a text occur together, regardless of quotation marks and of punctuation at the
+        end of a clause. A single word may have another form."""
         together = self.has_text(text) or f" {comparable(text)} " in self._comparable
         return together or (_PLAIN_WORD.fullmatch(text) is not None and self.has_word(text))
 
     def has_number(self, number: str) -> bool:
-        """Whether a number stands there with its sign, in digits or as a word; 1.29 stands in 1.29.3."""
+        """Whether a number occurs with its sign, in digits or as a word; 1.29 is found in 1.29.3."""
         value = _number(number)
         longer = (known for known in self._numbers if "." in value and known.startswith(f"{value}."))
         return value in self._numbers or any(longer)
 
     def has_word(self, word: str) -> bool:
-        """Whether a word stands there in any of its forms, or each of its parts does; or a sign, such as %."""
+        """Whether a word occurs, in any of its forms or as all of its parts, or a sign such as %."""
         small = word.lower()
         if small in self._tokens or stem(small) in self._stems or (not small[0].isalnum() and small in self._text):
             return True
@@ -122,8 +122,8 @@ class Known:
         return len(parts) > 1 and all(stem(part) in self._stems for part in parts)
 
     def has_identifier(self, token: str) -> bool:
-        """Whether an identifier, flag or path stands there as a whole, or as a part of a longer one. A flag or an
-        absolute path must stand as one."""
+        """Whether an identifier, flag or path occurs as a whole, or in parts that `=`, `:` or `(` separate. A flag or
+        an absolute path must occur with its leading marks."""
         whole, bare, *parts = _forms(token)
         exact = whole.startswith(("-", "/"))
         if whole in self._tokens or (bare in self._tokens and not exact) or self.has_text(token):
@@ -134,9 +134,9 @@ class Known:
 
 
 def missing(statement: str, known: Known, *, names: bool = True) -> str:
-    """The first exact thing of a statement that stands nowhere; empty if all stand. Without `names`, proper names need
-    not stand: a statement that the book does not speak of something must be able to name it."""
-    checks = (  # a thing, what is left of it in the text, and what of it stands nowhere
+    """Return the first exact detail of a statement that occurs nowhere; empty if all occur. Without `names`, proper
+    names are not checked: a statement that the book does not mention something must be able to name it."""
+    checks = (  # the pattern, what replaces it in the text, and the missing part of a match
         (_LINK, r"\1", lambda found: "" if known.has_text(found[2]) else found[2]),
         (_URL, " ", lambda found: "" if known.has_text(found[0].rstrip(".,;:!?")) else found[0]),
         (INLINE_CODE, " ` ", lambda found: _missing_code(found[2], known, names=names)),
@@ -151,9 +151,9 @@ def missing(statement: str, known: Known, *, names: bool = True) -> str:
 
 
 def proven_code(code: str, units: Sequence[IssuedUnit]) -> tuple[str, tuple[IssuedUnit, ...]]:
-    """A code block whose lines stand in the code or inline code of units, and those units; empty if a line does not.
+    """Return a code block whose lines all occur in the code or inline code of units, and those units; else nothing.
 
-    Comments that the writer added are left out: they are claims that nobody proves."""
+    Comments that the writer added are left out: they are claims that nothing proves."""
     runs = [(unit, run) for unit in units for run in _code_runs(unit)]
 
     def standing(lines: Iterable[str]) -> list[IssuedUnit]:
@@ -171,7 +171,7 @@ def proven_code(code: str, units: Sequence[IssuedUnit]) -> tuple[str, tuple[Issu
             kept += [] if line.strip() and not bare.strip() else [bare]
             continue
         found = {said: standing([said]) for said in (line, bare)}
-        if _is_identifier(name := bare.strip()):  # which prose may name, too
+        if _is_identifier(name := bare.strip()):  # prose may contain it, too
             found[bare] = found[bare] or [unit for unit in units if name in _TOKEN.findall(unit.text)]
         shown = next((said for said in found if found[said]), None)
         if shown is None:
@@ -184,9 +184,9 @@ def proven_code(code: str, units: Sequence[IssuedUnit]) -> tuple[str, tuple[Issu
 
 
 def _code_runs(unit: IssuedUnit) -> Iterator[list[str]]:
-    """The code of a unit, each run as its lines without white space: a block with and without its comments; of others
-    each piece of inline code, each cell of a row, and each line that is not prose, because a passage may begin inside a
-    block."""
+    """Yield the runs of code in a unit, each as lines without white space: a code block with and without its comments;
+    in other units, inline code and the lines and table cells that are not prose, because a passage may begin inside a
+    code block."""
     lines = [line for line in _code_lines(unit.text) if not _FENCE.match(line)]
     if unit.kind == "code":
         runs = [lines, [_TRAILING_COMMENT.sub("", line) for line in lines]]
@@ -199,24 +199,24 @@ def _code_runs(unit: IssuedUnit) -> Iterator[list[str]]:
 
 
 def _holds(run: Sequence[str], wanted: str) -> bool:
-    """Whether code without white space is whole lines of a run, however it is broken into lines."""
+    """Whether code without white space equals consecutive whole lines of a run, regardless of line breaks."""
     return any(wanted.startswith(line) and wanted in accumulate(run[at:]) for at, line in enumerate(run))
 
 
 def _is_prose(line: str) -> bool:
-    """Whether a line reads as a sentence: it begins with a capital and ends with a stop, or has words of grammar."""
+    """Whether a line reads as a sentence: it begins with a capital and ends with a stop, or has function words."""
     words = line.split()
     grammar = sum(word.lower() in EMPTY_WORDS for word in words)
     return line.lstrip()[:1].isupper() and len(words) > 1 and (line.rstrip().endswith((".", "!", "?")) or grammar > 1)
 
 
 def _code_lines(code: str) -> list[str]:
-    """The lines of code; one that a backslash continues goes on."""
+    """Split code into lines; a backslash at the end continues a line."""
     return re.split(r"(?<!\\)\n", code)
 
 
 def _squeezed(line: str) -> str:
-    """A line without white space, prompt and the marks of continued lines."""
+    """Remove white space, the prompt and the marks of continued lines from a line."""
     return "".join(unicodedata.normalize("NFKC", _PROMPT.sub("", line).replace("\\\n", "")).split())
 
 
@@ -228,7 +228,7 @@ _FENCE = re.compile(r"\s*(?:`{3,}|~{3,})")
 
 
 def _missing_code(code: str, known: Known, *, names: bool) -> str:
-    """The part of inline code that stands nowhere. A word alone is a name like others."""
+    """Return the part of inline code that occurs nowhere. A single word is treated as a name."""
     if not names and _PLAIN_WORD.fullmatch(code):
         return ""
     tokens = [] if known.has_text(code) else [found[0] for found in _TOKEN.finditer(_plain(code))]
@@ -237,7 +237,7 @@ def _missing_code(code: str, known: Known, *, names: bool) -> str:
 
 
 def _missing_quote(text: str, known: Known) -> str:
-    """Quoted words that do not stand together, but for the code between them, which is checked by itself."""
+    """Return quoted words if they do not occur together. Code between them is checked separately."""
     return "" if all(known.has_words(part) for part in text.split("`") if part.strip()) else text
 
 
@@ -273,7 +273,7 @@ def _stands(token: str, known: Known, *, begins: bool, after_number: bool) -> bo
 
 
 def _is_identifier(token: str) -> bool:
-    """Whether a token is written as no word of a language is: snake_case, camelCase, --flag, /path, a.b, a::b."""
+    """Whether a token is written unlike any ordinary word: snake_case, camelCase, --flag, /path, a.b, a::b."""
     inner = token.strip(".,:'’")
     if "_" in inner or "::" in inner or inner.startswith(("--", "/", "./", "~/", "$")):
         return True
@@ -283,7 +283,7 @@ def _is_identifier(token: str) -> bool:
 
 
 def _forms(token: str) -> Iterator[str]:
-    """A token as it may be written elsewhere: without leading marks, without a possessive, before an equals sign."""
+    """Yield other spellings of a token: without a possessive, without leading marks, split at `=`, `:` or `(`."""
     small = token.lower().replace("’", "'").removesuffix("'s")
     yield small
     bare = small.strip(".,:'\"@$~/-")
@@ -294,20 +294,20 @@ def _forms(token: str) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """A text for comparing: small letters, one kind of quote and dash, single spaces, no markup."""
+    """Normalize a text for comparing: lower case, one kind of quote and dash, single spaces, no markup."""
     normal = unicodedata.normalize("NFKC", _RAISED.sub(r"^\g<0>", text)).lower().translate(_SAME_SIGN)
     return " ".join(_EMPHASIS.sub(r"\2", normal).split())
 
 
 def comparable(text: str) -> str:
-    """The words and signs of a text, which two texts must have in common to say the same. Left aside are case, spacing,
-    markup, quotation marks and what ends a clause; a sign such as < or - is not."""
+    """Return the words and signs of a text: texts that have the same ones say the same. Case, spacing, markup,
+    quotation marks and punctuation at the end of a clause are ignored; a sign such as < or - is not."""
     bare = re.sub(r"\"|(?<!\w)'|'(?!\w)", "", _plain(text))
     return " ".join(re.findall(r"\w+|[^\w\s]", re.sub(r"(?<![.,;:!?])[.,;:!?]++(?=[\s)\]|]|$)", " ", bare)))
 
 
 def _number(text: str) -> str:
-    """A number without its separators of thousands and without zeros that say nothing."""
+    """Normalize a number: no thousands separators, no insignificant zeros."""
     plain = re.sub(r",(?=\d{3}(?:\D|$))", "", text).rstrip(".,")
     decimal = re.fullmatch(r"(-?)(?:0(?=\d))*+(\d++)(?:\.(\d*+))?", plain)  # a version has more dots
     return decimal[1] + f"{decimal[2]}.{decimal[3] or ''}".rstrip("0").rstrip(".") if decimal else plain

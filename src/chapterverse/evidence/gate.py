@@ -1,8 +1,8 @@
 """The gate between a writer and the reader: statements go in, proven statements come out, in order.
 
-The order of proof is that of SPEC 4.4: quoted words of the book; exact things; the judge. Statements are judged while
-the writer goes on, several in one call, and each is passed on as soon as its verdict is there and everything before it
-was passed on. A statement that is not proven is replaced by the units that it named, quoted, or withheld.
+The checks run in the order of SPEC 4.4: quotes of the book, exact details, the judge. Statements are judged while the
+writer continues, several in one call. Each is passed on as soon as it has its verdict and all before it were passed on.
+A statement that is not proven is replaced by a quote of the units that it named, or withheld.
 """
 
 import asyncio
@@ -27,29 +27,29 @@ log = logging.getLogger(__name__)
 
 Drafts = AsyncGenerator[Statement | Proven | Finished, None]
 
-MAX_STATEMENTS: Final = 200  # looked at, shown or not
+MAX_STATEMENTS: Final = 200  # examined, shown or not
 MAX_SHOWN: Final = 60
-MAX_STATEMENT_CHARS: Final = 1500  # what is longer is no sentence
-MAX_REPEATS: Final = 4  # a model that repeats itself has lost its way
-REPEATED_WORDS: Final = 5  # shorter items stand in several lists, and a command in several steps
+MAX_STATEMENT_CHARS: Final = 1500  # a longer text is not a sentence
+MAX_REPEATS: Final = 4  # repeated statements that end the answer
+REPEATED_WORDS: Final = 5  # minimum words of a repetition: lists and steps may share shorter items and commands
 MAX_EVIDENCE_CHARS: Final = 24_000  # of one call to the judge
 MAX_CLAIMS: Final = 12  # of one call
-AT_ONCE: Final = 3  # calls to the judge; at the end as many more, among which the last statements are spread
-QUOTED_UNITS: Final = 3  # that may stand for one statement
+AT_ONCE: Final = 3  # parallel calls to the judge; at the end as many more, for the last statements
+QUOTED_UNITS: Final = 3  # maximum units that replace one statement
 QUOTED_CHARS: Final = 700
-NEAREST_SHARE: Final = 0.2  # of a supported statement's words, in the unit that is cited where the judge names none
-REPLACING_SHARE: Final = 0.5  # of a statement's words, in the unit that replaces it where it names a passage alone
+NEAREST_SHARE: Final = 0.2  # minimum share of a supported statement's words in the unit cited if the judge names none
+REPLACING_SHARE: Final = 0.5  # minimum share of a statement's words in its replacement if it names only a passage
 CONTEXT_CHARS: Final = 600  # of the text before a claim
 
-_CALLS_LEFT: Final[set[asyncio.Task[None]]] = set()  # calls to the judge that end after their answer
+_CALLS_LEFT: Final[set[asyncio.Task[None]]] = set()  # calls to the judge that may outlive their answer
 
-# What a statement has that says what is not there, or that it must be looked for elsewhere.
+# Words of a statement that says what is missing, or that it must be looked for elsewhere.
 _NEGATION = re.compile(
     r"\b(?:not|no|nor|none|nothing|never|neither|without|cannot|only|un\w+ed|lacks?|elsewhere)\b|n['’]t\b"
     r"|(?:\bwould|['’]d) (?:need|have)\b",
     re.IGNORECASE,
 )
-# "The passages do not say …": the narrow rule for a statement about what the book does not say.
+# "The passages do not say …": a narrow rule for statements about what the book does not say.
 _SOURCE = (
     r"(?:book|passages?|documentation|docs|text|context|selection|excerpts?|sources?|article|chapter|page|section|"
     r"manual|guide)"
@@ -73,7 +73,7 @@ _SAYS_MORE = re.compile(r"[;—–]|\b(?:but|which|while|although|whereas|instea
 
 @dataclass(slots=True)
 class Counts:
-    """What became of an answer's statements."""
+    """Counts the statements of an answer by what happened to them."""
 
     shown: int = 0  # frames are not counted
     quoted: int = 0
@@ -83,11 +83,11 @@ class Counts:
 
 @dataclass(slots=True)
 class _Entry:
-    """A statement on its way, and what will be known of it."""
+    """A statement in the queue, with its proof or a future of it."""
 
     statement: Statement
     proof: "asyncio.Future[Proven | None] | Proven | None"
-    silent: bool = False  # says nothing that could be missed: a refusal, a repetition
+    silent: bool = False  # a refusal or a repetition: nothing is lost if it is dropped
 
 
 class Gate:
@@ -103,7 +103,7 @@ class Gate:
     ) -> None:
         self.counts = Counts()
         self.usage = JudgeUsage()
-        self.finished: Finished | None = None  # what writing took, once the writer has said so
+        self.finished: Finished | None = None  # the usage of the writer, once it has finished
         self._evidence = evidence
         self._judging = JudgeQueue(judge, evidence, deadline, self.usage) if judge else None
         self._is_refusal = is_refusal
@@ -115,8 +115,8 @@ class Gate:
         self._quoted_before: UnitRef | None = None  # the unit that the statement written last quotes
         self._statements = self._repeats = 0
         self._entries: asyncio.Queue[_Entry | None] = asyncio.Queue()
-        self._pumping: asyncio.Task[None] | None = None  # from the writer
-        # Made anew when there are more passages.
+        self._pumping: asyncio.Task[None] | None = None  # reads from the writer
+        # Rebuilt when passages were added.
         self._known = lru_cache(lambda passages: Known(evidence))
         self._quotable = lru_cache(lambda passages: _by_words(evidence.all_units()))
 
@@ -126,8 +126,8 @@ class Gate:
         return self._statements >= MAX_STATEMENTS or self._repeats >= MAX_REPEATS or self.counts.shown >= MAX_SHOWN
 
     def prove(self, drafts: Drafts) -> AsyncGenerator[Proven, None]:
-        """What may be shown of the drafts, in order. The writer begins at once, before anybody asks for the first; an
-        error of it is raised after what was proven before. Whoever may not read to the end must `close`."""
+        """Return the drafts that may be shown, in order. The writer starts at once, before the first is requested; its
+        errors are raised after what was proven before. A caller that may stop early must call `close`."""
         self._pumping = asyncio.create_task(self._pump(drafts))
         return self._proven(self._pumping)
 
@@ -153,7 +153,7 @@ class Gate:
             await self.close()
 
     async def _pump(self, drafts: Drafts) -> None:
-        """Take what the writer writes, and have it judged, while earlier statements wait for their verdicts."""
+        """Read from the writer and queue its statements for judging, while earlier ones wait for their verdicts."""
         try:
             async with aclosing(drafts):
                 async for draft in drafts:
@@ -169,7 +169,7 @@ class Gate:
             self._entries.put_nowait(None)
 
     def _examine(self, draft: Statement | Proven) -> _Entry:
-        """What can be decided at once, and else the question to the judge."""
+        """Decide what can be decided at once; ask the judge about the rest."""
         self._statements += 1
         if isinstance(draft, Proven):
             return _Entry(draft.statement, draft)
@@ -188,7 +188,7 @@ class Gate:
         return _Entry(draft, self._judging.ask(draft, context) if self._judging else None)
 
     def _context(self, statement: Statement) -> tuple[str, ...]:
-        """What a statement may refer to: the line that introduces its list or table, and the statement before it."""
+        """Return what a statement may refer to: the lead-in of its list or table, and the statement before it."""
         if statement.shape not in ("item", "row"):
             self._lead = ""
         context = tuple(text[-CONTEXT_CHARS:] for text in dict.fromkeys((self._lead, self._before)) if text)
@@ -204,9 +204,9 @@ class Gate:
         return repeated
 
     def _quoted(self, statement: Statement) -> Proven | None:
-        """The statement as quoted words, if they are the words of one unit. An item says too little without the line
-        that introduces it, here and in the book, so it must be judged where there is a judge. A unit that points back
-        means the same only right after the unit before it."""
+        """Return the statement as a quote, if its words are those of one unit. An item says too little without its
+        lead-in, so it must be judged if there is a judge. A unit that refers back means the same only directly after
+        the unit before it."""
         said = comparable(statement.text)
         words = sum(token.isalnum() for token in said.split())
         if words < 3 or statement.leads or (statement.shape == "item" and self._judging):
@@ -236,7 +236,7 @@ class Gate:
         return proven
 
     def _replacement(self, statement: Statement, proof: Proven | None) -> Proven | None:
-        """The units that a statement named, quoted, where they fit the question and were not shown yet."""
+        """Return a quote of the units that a statement named, if they fit the question and were not shown yet."""
         if statement.shape in ("heading", "code") or speaks_of_absence(statement.text):
             return None
         named: Sequence[IssuedUnit] = proof.units if proof else ()
@@ -250,14 +250,14 @@ class Gate:
         shape: Shape = "item" if statement.shape == "item" else "paragraph"
         quoted = [unit for unit in units if unit.kind != "code"]
         text = " ".join(map(_as_sentence, quoted))
-        if not quoted:  # code is quoted as it stands
+        if not quoted:  # code is quoted unchanged
             shape, quoted, text = "excerpt", units[:1], units[0].text
         opens = statement.opens or statement.shape != shape
         said = replace(statement, text=text, shape=shape, opens=opens, row="", head="")
         return Proven(said, "quoted", tuple(quoted), replaced=True)
 
     def _fits(self, unit: IssuedUnit, statement: Statement) -> bool:
-        """Whether a unit speaks of what was asked, or says nearly what the statement says."""
+        """Whether a unit shares words with the question, and covers half of it or is similar to the statement."""
         passage = self._evidence.passages[unit.ref.passage - 1]
         asked = stems(self._evidence.question)
         own = stems(unit.model_text if unit.kind == "code" else f"{unit.head} {unit.model_text}")
@@ -265,7 +265,7 @@ class Gate:
         return bool(asked & own) and (covered or _share(statement.text, unit) >= 0.3)
 
     def _understandable(self, units: list[IssuedUnit]) -> list[IssuedUnit]:
-        """The units in their order, each that points back with the one before it."""
+        """Return the units in order. One that refers back gets the unit before it; if it cannot, it is dropped."""
         wanted: dict[UnitRef, IssuedUnit] = {}
         near = {unit.ref: unit for unit in self._evidence.around(units)}
         for unit in sorted(units, key=lambda unit: unit.ref):
@@ -285,7 +285,7 @@ class _Claim:
     statement: Statement
     context: tuple[str, ...]  # texts before it that it may refer to
     named: Sequence[IssuedUnit]
-    shown: Sequence[IssuedUnit]  # to the judge
+    shown: Sequence[IssuedUnit]  # units that the judge sees
     proof: "asyncio.Future[Proven | None]" = field(repr=False)
 
 
@@ -300,7 +300,7 @@ class JudgeQueue:
         self._proofs: list[asyncio.Future[Proven | None]] = []
 
     def ask(self, statement: Statement, context: tuple[str, ...] = ()) -> "asyncio.Future[Proven | None]":
-        """The proof of a statement, once the judge has spoken; None if it is not proven."""
+        """Return a future of the proof of a statement, which is None if it is not proven."""
         named = self._evidence.units_of(statement.named)
         shown: Sequence[IssuedUnit] = self._evidence.around(named)
         if not named or speaks_of_absence(statement.text):  # the judge sees all units; the best passages come first
@@ -313,14 +313,14 @@ class JudgeQueue:
         return proof
 
     def flush(self) -> None:
-        """Spread all that waits over more calls, because nothing more will be written."""
+        """Spread the waiting statements over more calls, because no more will follow."""
         self._most = max(1, min(MAX_CLAIMS, -(-len(self._waiting) // AT_ONCE)))
         for _ in range(min(AT_ONCE, len(self._waiting))):
             self._start_call()
 
     async def close(self) -> None:
-        """Cancel the calls that are under way. Where all is decided, they may end by themselves: a reply that was read
-        to its end leaves a connection for the next answer."""
+        """Cancel the running calls. If all statements are decided, the calls may finish: a reply that was read to its
+        end leaves a connection for the next answer."""
         calls, self._waiting = set(self._calls), []
         if all(proof.done() for proof in self._proofs):
             _CALLS_LEFT.update(calls)
@@ -341,8 +341,8 @@ class JudgeQueue:
             self._start_call()
 
     async def _call(self) -> None:
-        """Ask about what waits, as much as one call takes. A call that fails is made a second time; whatever is not
-        answered then is not proven."""
+        """Ask about as many waiting statements as one call takes. A failed call is repeated once; what has no verdict
+        after that is not proven."""
         batch, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
         try:
             async with asyncio.timeout_at(self._deadline):
@@ -350,7 +350,7 @@ class JudgeQueue:
                     await self._asked([one for one in batch if not one.proof.done()])
         except TimeoutError:
             log.info("the judge did not answer before the answer was due")
-        except Exception:  # an error of ours must not leave the reader waiting
+        except Exception:  # a bug must not leave the reader waiting
             log.exception("a call to the judge failed")
         finally:
             for claim in batch:
@@ -358,7 +358,7 @@ class JudgeQueue:
                     claim.proof.set_result(None)
 
     async def _asked(self, batch: Sequence[_Claim]) -> bool:
-        """Whether the judge need not be asked again."""
+        """Ask the judge about a batch. Returns whether it need not be asked again."""
         units = {unit.ref: unit for claim in batch for unit in claim.shown}
         claims = [claim.statement.text for claim in batch]
         case = JudgeRequest(
@@ -381,12 +381,12 @@ class JudgeQueue:
         return True
 
     def _proven(self, claim: _Claim, verdict: Verdict, shown: dict[UnitRef, IssuedUnit]) -> Proven | None:
-        """What a verdict makes of a statement. Unit numbers that the judge was not shown count for nothing."""
+        """Turn a verdict into a proof; None if there is none. Units that the judge was not shown are ignored."""
         statement, is_absence = claim.statement, speaks_of_absence(claim.statement.text)
         if not verdict.supported:
             return None
         if is_absence and not claim.named and not _SAYS_MORE.search(statement.text):
-            return Proven(statement, "absence")  # whatever units the judge looked at
+            return Proven(statement, "absence")  # whichever units the judge names
         refs = [UnitRef(*map(int, number.split("."))) for number in verdict.units]
         units: Sequence[IssuedUnit] = [unit for unit in self._evidence.units_of(refs) if unit.ref in shown]
         if not units and not is_absence and (claim.named or not statement.leads):
@@ -400,7 +400,7 @@ class JudgeQueue:
 
 
 def _is_decided(claim: _Claim, verdict: Verdict) -> bool:
-    """Whether the units of a verdict need not be waited for: a no, or a statement that names its units itself."""
+    """Whether a verdict counts before its units arrive: it is negative, or the statement itself names its units."""
     named = bool(claim.named) and any(ref.unit for ref in claim.statement.named)
     return not verdict.supported or (named and not speaks_of_absence(claim.statement.text))
 
@@ -412,26 +412,26 @@ def speaks_of_absence(text: str) -> bool:
 
 
 def _cited(statement: Statement, evidence: Evidence, units: Sequence[IssuedUnit], least: float) -> Sequence[IssuedUnit]:
-    """The units that a statement names one by one. If it names none, that of these units which has most of its words,
-    if it has enough."""
+    """Return the units that a statement names individually. If it names none, return the one of `units` that has most
+    of its words, if it has at least `least` of them."""
     best = max(units, key=lambda unit: _share(statement.text, unit), default=None)
     nearest = [best] if best and _share(statement.text, best) >= least else []
     return evidence.units_of(ref for ref in statement.named if ref.unit) or nearest
 
 
 def _share(text: str, unit: IssuedUnit) -> float:
-    """The share of a text's content stems that a unit has."""
+    """Return the share of a text's content stems that a unit has."""
     wanted = stems(text)
     return len(wanted & stems(f"{unit.head} {unit.model_text}")) / len(wanted) if wanted else 0.0
 
 
 def _by_words(units: Sequence[IssuedUnit]) -> dict[str, IssuedUnit]:
-    """The units that can be understood alone by their words; the first counts. A row has the names of its columns."""
+    """Map the words of units that can be understood alone to the first such unit. A row includes its column names."""
     own = [unit for unit in reversed(units) if unit.kind == "row" or not unit.head]
     return {comparable(without_mark(unit.model_text)): unit for unit in own}
 
 
 def _as_sentence(unit: IssuedUnit) -> str:
-    """A unit's words on one line, with the line that introduces them."""
+    """Return the text of a unit on one line, after its lead-in."""
     said = unit.model_text if unit.kind == "row" else f"{without_mark(unit.head)} {without_mark(unit.model_text)}"
     return " ".join(said.split())

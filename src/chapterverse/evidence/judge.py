@@ -1,8 +1,8 @@
-"""The judge: a language model says which claims the evidence bears out.
+"""The judge: a language model decides which claims the evidence supports.
 
-Any OpenAI-compatible model will do. A call is limited in time and in size; a reply is read while it arrives, so that
-the first verdicts need not wait for the last. What a judge does not answer, or answers in a form that cannot be read,
-is not proven. Replies are data too: only claim numbers that were asked and unit numbers that were shown count.
+Any OpenAI-compatible model can be used. A call is limited in time and in size. A reply is read while it arrives, so
+that the first verdicts need not wait for the last. A claim without a readable verdict is not proven. Replies are not
+trusted: only the numbers of claims that were asked and of units that were shown count.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ _UNIT = re.compile(r"\d{1,3}(?:\.\d{1,4})?")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the judge says of one claim, counted from 1."""
+    """The verdict of the judge on one claim. Claims are counted from 1."""
 
     claim: int
     supported: bool
@@ -55,15 +55,15 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class JudgeRequest:
-    """What one call asks: claims, the evidence for them, and what the reader has read before each."""
+    """The content of one call: claims, the evidence for them, and the text before each claim."""
 
     evidence: Sequence[str]  # lines `[2.3] text` under their breadcrumbs
     claims: Sequence[str]
     question: str = ""
-    before: Sequence[str] = ()  # the text before each claim, for what "it" means; empty if that is a claim itself
+    before: Sequence[str] = ()  # the text before each claim, to resolve "it"; empty if that text is a claim itself
 
     def message(self) -> str:
-        """The user message (SPEC 4.5)."""
+        """Build the user message (SPEC 4.5)."""
         context = [f"Question: {_line(self.question)}"] if self.question else []
         before = enumerate(map(_line, self.before), start=1)
         context += [f"Text before claim {number}: {text}" for number, text in before if text]
@@ -73,22 +73,22 @@ class JudgeRequest:
 
 @dataclass(slots=True)
 class JudgeUsage:
-    """What judging took."""
+    """The calls and tokens of the judge."""
 
     calls: int = 0
     tokens: int = 0
 
 
 class Judge(Protocol):
-    """Replies which claims the evidence bears out."""
+    """Decides which claims the evidence supports."""
 
     @property
     def name(self) -> str:
-        """The model, for people."""
+        """The model's name for people."""
 
     def verdicts(self, case: JudgeRequest, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
-        """The verdicts as they arrive, in any order, each perhaps without its units at first. A claim that is left out
-        is not proven. Raises `AgentUnavailable`, also where there is no verdict at all."""
+        """Yield the verdicts as they arrive, in any order, possibly first without their units. A claim without a
+        verdict is not proven. Raises `AgentUnavailable` if the call fails or gives no verdict at all."""
 
 
 @dataclass(eq=False)
@@ -102,7 +102,7 @@ class ModelJudge(ChatModel):
     _structured: bool = field(default=True, init=False)  # False once the model refused `response_format`
 
     async def verdicts(self, case: JudgeRequest, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
-        """Ask once. All that goes wrong is a failure of the last call."""
+        """Ask once. Any failure is recorded as a failure of the last call."""
         usage.calls += 1
         reader = VerdictReader(len(case.claims))
         try:
@@ -121,12 +121,12 @@ class ModelJudge(ChatModel):
             raise failure from fault
 
     async def _texts(self, case: JudgeRequest, usage: JudgeUsage) -> AsyncGenerator[str, None]:
-        """The text of the reply; without `response_format` if the model refuses it. Tokens are estimated until the
-        server has counted them."""
+        """Yield the text of the reply. If the model refuses `response_format`, ask without it. Tokens are estimated
+        until the server has counted them."""
         message, reply = case.message(), ModelReply()
         messages = [{"role": "system", "content": PROMPT}, {"role": "user", "content": message}]
         chars = len(PROMPT) + len(message)
-        noted = chars // 4  # of this call, in `usage`
+        noted = chars // 4  # tokens of this call that `usage` includes so far
         usage.tokens += noted
         for structured in (True, False) if self._structured else (False,):
             asked = self.stream(messages, reply, temperature=0, response_format=_FORMAT if structured else None)
@@ -145,10 +145,10 @@ class ModelJudge(ChatModel):
 
 
 class VerdictReader:
-    """Reads the verdicts of a reply on so many claims; one that is judged twice differently is not supported.
+    """Reads the verdicts in a reply. A claim with two different verdicts is not supported.
 
     A reply that is JSON from its first character is read while it arrives: each verdict comes first without its units,
-    then complete. Any other reply may quote the prompt, so that all of it is read before a verdict counts."""
+    then complete. Any other reply may quote the prompt, so it is read to its end before a verdict counts."""
 
     def __init__(self, claims: int) -> None:
         self.said: dict[int, Verdict] = {}  # the complete ones
@@ -156,7 +156,7 @@ class VerdictReader:
         self._at = 0  # where the last whole verdict ends
 
     def read(self, piece: str) -> list[Verdict]:
-        """What is new with the next piece of the text."""
+        """Add the next piece of the text, and return the verdicts that are new."""
         self._text += piece
         news: list[Verdict] = []
         while "}" in piece and (whole := _OBJECT.search(self._text, self._at)) is not None:
@@ -174,7 +174,7 @@ class VerdictReader:
         return news
 
     def finish(self) -> list[Verdict]:
-        """The verdicts of a reply that had to be read to its end."""
+        """Return the verdicts of a reply that had to be read to its end."""
         return [] if self._streams() else [*self.said.values()]
 
     def _streams(self) -> bool:
@@ -182,7 +182,7 @@ class VerdictReader:
 
 
 def _verdict(text: str) -> Verdict | None:
-    """A JSON object as a verdict, if it is one."""
+    """Parse a JSON object as a verdict; None if it is not one."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -197,5 +197,5 @@ def _verdict(text: str) -> Verdict | None:
 
 
 def _line(text: str) -> str:
-    """A text on one line, so that nothing in it can pass for a line of the prompt."""
+    """Put a text on one line, so that nothing in it can imitate a line of the prompt."""
     return " ".join(text.split())

@@ -1,7 +1,7 @@
-"""The passages issued for one answer, cut into numbered units: what may be read, cited and proven with.
+"""The passages issued for one answer, cut into numbered units, which can be read, cited and used as proof.
 
-Numbers are issued per answer. A passage that is found again keeps its number; a number that was not issued names
-nothing. Text that addresses the assistant is left out: no model sees it, and nothing is proven with it.
+Numbers are issued per answer. A passage that is found again keeps its number; a number that was not issued is ignored.
+Text that addresses the assistant is left out: no model sees it, and it proves nothing.
 """
 
 from bisect import bisect_right
@@ -17,47 +17,47 @@ from chapterverse.ingestion.prompt_injection import orders_in
 from chapterverse.models import ChunkResult, PassageUnit
 from chapterverse.units import cut_units, definitions, row_text, units_of_text
 
-OMITTED: Final = "(…)"  # stands for what a breadcrumb says to the model
+OMITTED: Final = "(…)"  # replaces text of a breadcrumb that addresses the model
 _ASIDES: Final = ("versionadded", "versionchanged", "versionremoved", "deprecated", "seealso")  # kinds of a note
 _Item = TypeVar("_Item")
-_CONTINUED: Final = "\n    "  # lines of a unit after its first: only numbers and places begin a line
+_CONTINUED: Final = "\n    "  # joins the lines of a unit, so that only unit numbers and places begin a line
 
 
 @dataclass(frozen=True, slots=True)
 class IssuedUnit:
-    """A unit under its number. Offsets count into the page, or into the reader's selection."""
+    """A unit with its number. Offsets count from the start of the page, or of the reader's selection."""
 
     ref: UnitRef
     kind: UnitKind
-    text: str  # word for word
-    model_text: str  # as it is shown to a model: a table row with the names of its columns
+    text: str  # verbatim
+    model_text: str  # as shown to a model: a table row with the names of its columns
     start: int
     end: int
     head: str = ""  # what introduces it: the header of its table, the line before its list or code
     head_start: int = -1
-    topic: int = -1  # start of the definition that it belongs to, or of a note on versions or links; -1: of neither
+    topic: int = -1  # start of its definition, or of the note on versions or links that it belongs to; -1: neither
 
 
 @dataclass(frozen=True)
 class IssuedPassage:
-    """A chunk, or the reader's whole selection, under its number."""
+    """A chunk, or the reader's whole selection, with its number."""
 
     number: int
     breadcrumb: str
     text: str
     offset: int  # of the text in the page
     units: tuple[IssuedUnit, ...] = ()  # without those that address the assistant
-    lead: str = ""  # introduces the first units and lies outside of the text
+    lead: str = ""  # introduces the first units; lies outside the text
     chunk: ChunkResult | None = None  # None: the reader's selection
 
     @property
     def place(self) -> str:
-        """Where it stands: in which edition, if books have names, and under which headings."""
+        """The place in the book: its edition, if it has a name, and the breadcrumb."""
         edition = edition_label(self.chunk.book, self.chunk.version) if self.chunk else ""
         return " › ".join(filter(None, (edition, " ".join(self.breadcrumb.split()))))
 
     def lines(self, wanted: Iterable[IssuedUnit] | None = None) -> Iterator[str]:
-        """The passage as a model reads it: its place in the book, then `[2.3] text` for each unit."""
+        """Yield the passage as a model reads it: its place in the book, then `[2.3] text` for each unit."""
         yield f"Passage {self.number}: {self.place}".rstrip()
         lead = ""
         for unit in self.units if wanted is None else sorted(wanted, key=lambda unit: unit.ref):
@@ -84,14 +84,14 @@ class Evidence:
         return [known[chunk.chunk_id] for chunk in chunks]
 
     def issue_text(self, text: str, breadcrumb: str = "") -> IssuedPassage:
-        """Issue a text that is no chunk: the reader's selection."""
+        """Issue a text that is not a chunk: the reader's selection."""
         passage = IssuedPassage(len(self.passages) + 1, breadcrumb, text, 0)
         self.passages.append(replace(passage, units=_units(passage, units_of_text(text), orders_in(text))))
         return self.passages[-1]
 
     def widen(self, passage: IssuedPassage, page: Page, room: int | None = None) -> IssuedPassage:
-        """The passage with all of its section, or with so many characters of it on each side, as far as they are in no
-        other passage. It keeps its number; its units get new ones."""
+        """Extend a passage to its section or, with `room`, by at most that many characters on each side that no other
+        passage has. It keeps its number; its units get new ones."""
         chunk = passage.chunk
         assert chunk is not None
         section = next((one for one in page.sections if one.start <= chunk.char_start < one.end), None)
@@ -113,7 +113,7 @@ class Evidence:
         return self.passages[passage.number - 1]
 
     def _free(self, own: ChunkResult, start: int, end: int) -> tuple[int, int]:
-        """A stretch around a chunk without what other passages of its page have."""
+        """Return a span around a chunk without the parts that other passages of its page have."""
         for other in self.passages:
             if other.chunk and other.chunk is not own and other.chunk.page_id == own.page_id:
                 if other.offset < own.char_start:
@@ -123,17 +123,17 @@ class Evidence:
         return start, end
 
     def all_units(self) -> list[IssuedUnit]:
-        """Every unit that was issued."""
+        """Return every unit that was issued."""
         return [unit for passage in self.passages for unit in passage.units]
 
     def units_of(self, refs: Iterable[UnitRef]) -> list[IssuedUnit]:
-        """The units that these numbers name, in their order. A passage's number names all of its units."""
+        """Return the units with these numbers, in order. The number of a passage stands for all of its units."""
         units = self.all_units()
         named = (unit for ref in refs for unit in units if ref in (unit.ref, (unit.ref.passage, 0)))
         return list(dict.fromkeys(named))
 
     def around(self, units: Iterable[IssuedUnit]) -> list[IssuedUnit]:
-        """The units with their neighbours and with what introduces them."""
+        """Return the units with their neighbours and their lead-ins."""
         wanted: dict[UnitRef, IssuedUnit] = {}
         for unit in units:
             for one in self.passages[unit.ref.passage - 1].units:
@@ -142,14 +142,14 @@ class Evidence:
         return list(wanted.values())
 
     def lines(self, units: Collection[IssuedUnit]) -> Iterator[str]:
-        """Some units as a model reads them, under their places in the book."""
+        """Yield units as a model reads them, under their places in the book."""
         for passage in self.passages:
             if wanted := [unit for unit in units if unit.ref.passage == passage.number]:
                 yield from passage.lines(wanted)
 
 
 def fitting(items: Sequence[_Item], size: Callable[[_Item], int], budget: int) -> Sequence[_Item]:
-    """The first items that fit into a budget together; one at least."""
+    """Return the first items that fit into a budget together; at least one."""
     sizes = accumulate(map(size, items))
     return [item for item, used in zip(items, sizes, strict=True) if used <= budget] or items[:1]
 
@@ -163,7 +163,7 @@ def _from_chunk(chunk: ChunkResult, number: int) -> IssuedPassage:
 
 
 def without_orders(heading: str, chunk: ChunkResult) -> str:
-    """A heading of a chunk without what it says to the model."""
+    """Replace the text of a chunk's heading that addresses the model."""
     for start, end in reversed(orders_in(heading) if chunk.flags else ()):
         heading = f"{heading[:start]}{OMITTED}{heading[end:]}"
     return heading
@@ -172,9 +172,9 @@ def without_orders(heading: str, chunk: ChunkResult) -> str:
 def _units(
     passage: IssuedPassage, units: Sequence[Unit | PassageUnit], barred: Sequence[tuple[int, int]]
 ) -> tuple[IssuedUnit, ...]:
-    """The units that do not address the assistant. Each keeps its number, whatever is left out before it."""
+    """Return the units that do not address the assistant. Each keeps its number, whatever is left out before it."""
     text, offset = passage.text, passage.offset
-    outside = next((unit.head_start for unit in units if 0 <= unit.head_start < offset), -1)  # where the lead stands
+    outside = next((unit.head_start for unit in units if 0 <= unit.head_start < offset), -1)  # start of the lead
     issued = []
     for at, unit in enumerate(units, start=1):
         said, head_start, head = text[unit.start - offset : unit.end - offset], -1, ""
@@ -192,7 +192,7 @@ def _units(
 
 
 def _with_topics(units: Sequence[IssuedUnit], blocks: Sequence[Block]) -> tuple[IssuedUnit, ...]:
-    """The units with their topics."""
+    """Return the units with their topics."""
     described = zip(blocks, definitions(blocks), strict=True)
     topics = [block if block.info in _ASIDES else definition for block, definition in described]
     starts = [block.start for block in blocks]

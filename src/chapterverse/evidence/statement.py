@@ -1,4 +1,4 @@
-"""A statement: what a writer says in one go, the units it names, and its place in the structure of the answer."""
+"""A statement: one piece of an answer, the units it names, and its place in the structure of the answer."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -21,14 +21,14 @@ class UnitRef(NamedTuple):
 class Statement:
     """One sentence, list item, table row, heading, code block or excerpt of the book.
 
-    `text` is Markdown without unit numbers; of a table row it has the names of the columns, of code it is the
-    lines between the fences."""
+    `text` is Markdown without unit numbers; for a table row, it has the names of the columns; for code, it is the lines
+    between the fences."""
 
     text: str
     named: tuple[UnitRef, ...] = ()  # as the writer wrote them, whether they were issued or not
     shape: Shape = "paragraph"
-    opens: bool = True  # begins a block; False: goes on in the paragraph or item before it
-    depth: int = 0  # how many list items it lies in, not counting its own
+    opens: bool = True  # begins a block; False: continues the paragraph or item before it
+    depth: int = 0  # number of list items around it, not counting its own
     marker: str = ""  # of a list item: "-", "3."
     level: int = 0  # of a heading
     row: str = ""  # of a table row: as it was written
@@ -44,7 +44,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The writer is done, and what it took. `stopped` says which limit ended it."""
+    """The end of writing, with its usage. `stopped` names the limit that ended it."""
 
     tokens_used: int = 0
     tokens_written: int = 0

@@ -21,7 +21,7 @@ _EXIT_TIMEOUT = 5.0  # seconds a child may take to remove its copy
 
 
 class EdgeChild:
-    """A running index process and its pending requests. It is not closed inside of `async with`."""
+    """A running index process and its pending requests. `close` waits for the end of all `async with` blocks on it."""
 
     def __init__(self, process: asyncio.subprocess.Process, ready: Mapping[str, Any]) -> None:
         self.generation: str = ready["generation"]

@@ -57,7 +57,7 @@ def fuse(branches: Branches[Id], weight: float) -> list[Ranked[Id]]:
 
     A chunk that BM25 did not return counts as one without a word of the question."""
     cosines = {**branches.cosines, **branches.dense}
-    candidates = (branches.dense.keys() | branches.sparse.keys()) & cosines.keys()  # ties at a branch's end may differ
+    candidates = (branches.dense.keys() | branches.sparse.keys()) & cosines.keys()  # branches may cut ties differently
     sparse = branches.sparse
     by_meaning = _standardised([cosines[id_] for id_ in candidates])
     by_words = _standardised([sparse.get(id_, 0.0) for id_ in candidates])

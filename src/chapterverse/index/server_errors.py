@@ -32,7 +32,7 @@ def server_errors(collection: str) -> Iterator[None]:
 
 
 def translate(error: Exception, collection: str) -> ChapterverseError:
-    """The error of ours for an error of the client."""
+    """Return our error for an error of the client."""
     if isinstance(error, TimeoutError):
         return IndexTimeout("The Qdrant server did not answer in time")
     if isinstance(error, ResourceExhaustedResponse):

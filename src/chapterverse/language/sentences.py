@@ -11,21 +11,21 @@ _ITEM = re.compile(r"[ \t]*(?:> ?)*(?:[-*+•]|\(?(?P<number>\d{1,3})[.)])[ \t]+
 INLINE_CODE = re.compile(r"(?<!`)(`++)(.{1,2000}?)(?<!`)\1(?!`)", re.DOTALL)
 _LINE = re.compile(r"\S(?:[^\n]*\S)?")  # without the white space around it
 
-# A full stop with the brackets, quotes and reference marks that close after it; then a space, or nothing at all.
+# A full stop with the brackets, quotes and reference marks that close after it, then white space; 。 needs none.
 _STOP = re.compile(
     r"(?:(?<![.!?…])(?P<stop>[.!?…]++)(?P<close>[)\]}\"'”’»*_]*+)(?:[ ]?\[\^?\d{1,4}\])*+(?=\s|$)"
     r"|[。！？｡]+[」』）”’]*)(?=(?P<space>\s*+))"
 )
 _BEFORE = re.compile(r"[^\W_](?:[\w.&'’-]{0,60}\w)?$")  # the word that a full stop ends
 _WORD = re.compile(r"\s*[\"'“‘«(\[*_]*(?P<word>\w*)")  # the word that follows
-_DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")  # U.S, a.m, Ph.D is listed
+_DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")  # U.S, a.m; Ph.D is listed below
 
 # After these a full stop never ends a sentence. Titles count only with their capital: 30 ms. is not Ms. Lee.
 _NEVER = word_set("e.g i.e eg ie cf vs viz approx resp incl excl esp")
 _TITLES = word_set("Mr Mrs Ms Dr Prof St Gen Hon Rev")
-# These end one only before a word that begins a sentence.
+# A full stop after these ends a sentence only before a word that begins one.
 _SELDOM = word_set("inc ltd co corp jr sr al ca ph.d m.sc b.sc dept est ed eds min max avg std dev")
-# These do not end one before a number or a letter that names a thing (Fig. 3, Eq. (2), Ch. IV).
+# A full stop after these ends no sentence before a number or a letter that names a thing (Fig. 3, Eq. (2), Ch. IV).
 _NUMBERED = word_set("no nos fig figs eq eqs sec secs ch chap vol vols p pp ref refs v ver")
 # Words that begin sentences, to tell "written in C. The" from "C. Shannon".
 _STARTERS = word_set(
@@ -38,16 +38,16 @@ _LOOK_BACK = 32  # characters: no abbreviation is longer
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
-    """The sentences of a text as spans, in order, that cover every character but white space.
+    """Return the sentences of a text as spans, in order. They cover every character but white space.
 
     Blank lines, list items, headings and table rows end a sentence; each line of fenced code is one."""
     return [span for passage in _passages(text) for span in _split(text, *passage)]
 
 
 def _passages(text: str) -> list[tuple[int, int, int]]:
-    """Stretches that no sentence crosses: (start, end, where to look for full stops; `end` for nowhere)."""
+    """Return spans that no sentence crosses: (start, end, where to look for full stops; `end` for nowhere)."""
     found: list[tuple[int, int, int]] = []
-    is_open = in_list = False  # whether the last one may go on, and whether it is an item
+    is_open = in_list = False  # whether the last span may continue, and whether it is a list item
     for left, right, alone in _lines(text):
         item = _ITEM.match(text, left, right)
         goes_on = is_open and not alone and text.count("\n", found[-1][1], left) < 2
@@ -61,7 +61,7 @@ def _passages(text: str) -> list[tuple[int, int, int]]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, int, bool]]:
-    """Each line with text, and whether it is a sentence by itself: a line of code, a heading, a row."""
+    """Yield each line with text, and whether it is a sentence by itself: a line of code, a heading, a row."""
     fence = ""
     for line in _LINE.finditer(text):
         mark = _FENCE.match(text, *line.span())
@@ -71,7 +71,7 @@ def _lines(text: str) -> Iterator[tuple[int, int, bool]]:
 
 
 def _split(text: str, start: int, end: int, body: int) -> Iterator[tuple[int, int]]:
-    """Cut one passage at its full stops."""
+    """Yield the sentences of one span, split at its full stops."""
     if body < end:
         code = {at for found in INLINE_CODE.finditer(text, body, end) for at in range(*found.span())}
         for stop in _STOP.finditer(text, body, end):
@@ -85,7 +85,7 @@ def _split(text: str, start: int, end: int, body: int) -> Iterator[tuple[int, in
 def _ends(text: str, stop: re.Match[str], start: int, end: int) -> bool:
     """Whether a full stop that is followed by something ends its sentence."""
     if stop["stop"] is None:
-        return True  # 。 and the like are never anything else
+        return True  # 。 and similar marks always end a sentence
     if stop["stop"][0] in ".…" and (stop.start() == start or text[stop.start() - 1].isspace()):
         return False  # the `.` of "cd .." and of "the . folder"
     following = _WORD.match(text, stop.end(), end)
@@ -114,6 +114,6 @@ def _closes(before: str, word: str) -> bool:
         return word[:1].isupper()
     if short in _SELDOM or _DOTTED.fullmatch(before):
         return starter
-    if len(before) == 1 and before.isupper():  # an initial; the s of "1.2 m/s. Heron" is none
+    if len(before) == 1 and before.isupper():  # an initial; the s of "1.2 m/s. Heron" is not one
         return starter or before == "I" or not word[:1].isalpha()
     return True

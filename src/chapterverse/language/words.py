@@ -6,7 +6,7 @@ from typing import Final
 
 import snowballstemmer
 
-# A word, with what may hold it together inside: ROS_DOMAIN_ID, 60204-1, 9.81, C++, isaac_ros.launch.
+# A word with the characters that may join its parts: ROS_DOMAIN_ID, 60204-1, 9.81, C++, isaac_ros.launch.
 _WORD = re.compile(r"[^\W_](?:[\w.\-/'’:]*[\w+#])?")
 _PARTS = re.compile(r"[^\W\d_]+|\d+(?:[.,]\d+)*")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -14,7 +14,7 @@ _STEMMER: Final = snowballstemmer.stemmer("english")
 
 
 def word_set(text: str) -> frozenset[str]:
-    """A set of words, written as a text."""
+    """Return the words of a text as a set."""
     return frozenset(text.split())
 
 
@@ -38,24 +38,24 @@ EMPTY_WORDS: Final = word_set(
 
 
 def content_words(text: str) -> list[str]:
-    """The words that say what a text is about. An abbreviation in capitals ("IT", "US") is not a stop word."""
+    """Return the words of a text without stop words. An abbreviation in capitals ("IT", "US") is not a stop word."""
     words: list[str] = _WORD.findall(text)
     return [word for word in words if word.lower() not in EMPTY_WORDS or (len(word) > 1 and word.isupper())]
 
 
 def stems(text: str) -> frozenset[str]:
-    """The stems of a text's content words and of their parts."""
+    """Return the stems of a text's content words and of their parts."""
     return frozenset(stem for word in content_words(text) for stem in _stems_of(word))
 
 
 def stem(word: str) -> str:
-    """What the forms of a word have in common."""
+    """Return the stem that all forms of a word have in common."""
     return _stems_of(word)[0]
 
 
 @lru_cache(maxsize=32_768)
 def _stems_of(raw: str) -> tuple[str, ...]:
-    """The stem of a word, and of what a compound consists of: ROS_DOMAIN_ID, FixedUpdate, best-effort."""
+    """Return the stem of a word and those of its parts: ROS_DOMAIN_ID, FixedUpdate, best-effort."""
     whole = raw.replace("’", "'").removesuffix("'s").rstrip(".'-/:")
     pieces = [part for run in _PARTS.findall(whole) for part in _CAMEL.split(run)]
     return tuple(_STEMMER.stemWord(part.lower()) for part in (whole, *(pieces if len(pieces) > 1 else ())))

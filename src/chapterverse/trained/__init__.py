@@ -1,4 +1,4 @@
-"""The trained section reader that ships: it reads a question with a passage and says which units answer."""
+"""The bundled section reader: a trained model that scores which units of a passage answer a question."""
 
 from chapterverse.trained.section_reader import UNREAD, Passage, Read, SectionReader, shared_reader
 

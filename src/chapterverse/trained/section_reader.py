@@ -1,7 +1,7 @@
-"""Runs the section reader, a small cross-encoder, as ONNX on the CPU: does a passage answer, and which units do?
+"""Runs the section reader as ONNX on the CPU: a small cross-encoder that scores whether a passage and its units answer.
 
-Passages run one at a time on one thread each, several threads side by side: as fast as batches, and onnxruntime
-releases the interpreter lock while it runs. A passage that is longer than the model's window is read in several parts.
+Each passage runs on one thread, several in parallel: this is as fast as batches, and onnxruntime releases the
+interpreter lock while it runs. A passage that is longer than the model's window is read in several parts.
 """
 
 import os
@@ -24,15 +24,15 @@ WEIGHTS: Final = Path(__file__).parent / "weights" / "section_reader.onnx"
 SHA256: Final = "b8dde2ac99af4aa74829dcc4fe337bb1f67563a89a3b89b15bf97f521f245f83"
 
 WINDOW: Final = 384  # tokens of question and passage together
-QUESTION: Final = 96  # of them, at most for the question and what was said before it
-UNREAD: Final = -9.0  # logit of a unit of which no token was read
+QUESTION: Final = 96  # at most this many of them for the question and the conversation before it
+UNREAD: Final = -9.0  # logit of a unit if none of its tokens was read
 
 Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A text with the places of its units, and what stands in front of it: its headings and its lead-in."""
+    """A text with the positions of its units, and the text before it: headings and lead-in."""
 
     text: str
     units: tuple[Span, ...]  # in the text
@@ -41,7 +41,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What the model says of a passage. Logits: above 0 means yes."""
+    """The model's scores for a passage, as logits: above 0 means yes."""
 
     answers: float  # that the passage answers the question
     units: tuple[float, ...]  # that a unit belongs to the answer
@@ -56,16 +56,16 @@ class SectionReader:
         self._loaded: tuple[Model, WordPiece] | None = None
 
     def read(self, pairs: Sequence[tuple[str, Passage]]) -> list[Read]:
-        """What the model says, in the order of the pairs. Blocks: call it in a thread."""
+        """Return the scores in the order of the pairs. Blocks: call it in a thread."""
         wanted = [[(question, part) for part in self._parts(whole)] for question, whole in pairs]
         longest_first = sorted((one for parts in wanted for one in parts), key=lambda one: -len(one[1].text))
         running = {one: self._pool.submit(self._read, *one) for one in dict.fromkeys(longest_first)}
         found = [[running[one].result() for one in parts] for parts in wanted]
-        # Of a passage that was read in parts, the best part decides.
+        # The best part decides for a passage that was read in parts.
         return [Read(max(one.answers for one in reads), sum((one.units for one in reads), ())) for reads in found]
 
     def load(self) -> tuple[Model, WordPiece]:
-        """The model and its tokenizer, loaded once. Blocks."""
+        """Return the model and its tokenizer, loaded once. Blocks."""
         with self._loading:
             if self._loaded is None:
                 try:
@@ -75,7 +75,7 @@ class SectionReader:
             return self._loaded
 
     def _parts(self, whole: Passage) -> Iterator[Passage]:
-        """The passage, or where it is too long, runs of its units that fit."""
+        """Yield the passage or, if it is too long, runs of its units that fit."""
         count = self.load()[1].count
         room = WINDOW - QUESTION - count(whole.front)
         if count(whole.text) <= room or len(whole.units) < 2:
@@ -103,7 +103,7 @@ class SectionReader:
         }
         try:
             answers, marks = model.run(inputs)
-        except Exception as failure:  # onnxruntime's errors have no base of their own
+        except Exception as failure:  # onnxruntime's errors have no common base class
             raise AgentUnavailable("The section reader failed.", retryable=False) from failure
         starts = np.array([start for start, _ in tokens.spans], np.int64) - len(passage.front)
         scores = marks[0, tokens.second]
@@ -114,7 +114,7 @@ class SectionReader:
 
 @cache
 def shared_reader() -> SectionReader:
-    """The reader of this process: one set of weights and threads for all questions."""
+    """Return the reader of this process: one set of weights and threads for all questions."""
     return SectionReader()
 
 

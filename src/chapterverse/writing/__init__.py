@@ -1,6 +1,6 @@
-"""Writers: a question and passages go in, statements with the units they rest on come out.
+"""Writers turn a question and passages into statements that name the units they are based on.
 
-The Agents SDK is imported by `writing.agent` alone, when a language model is configured.
+Only `writing.agent` imports the Agents SDK, and it is loaded only when a language model is configured.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -20,63 +20,63 @@ Search = Callable[[RetrievalRequest], Awaitable[Sequence[IssuedPassage]]]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the section reader says of a passage."""
+    """The section reader's scores for a passage."""
 
     answers: float  # logit that the passage answers the question
-    score: float  # decides the order: the same, less what the search and the kind of page say against it
+    score: float  # ranks the passages: `answers`, less a cost for a passage that the search found less similar
     units: Mapping[int, float] = field(default_factory=dict)  # logit of each unit, by its start
-    shown_before: frozenset[int] = frozenset()  # starts of the units that the last answer marked
+    shown_before: frozenset[int] = frozenset()  # starts of the units that the last answer highlighted
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A question and what it may be answered from. Without `search` the only passage is the reader's selection."""
+    """A question and the passages it may be answered from. Without `search`, the only one is the reader's selection."""
 
     question: str
-    evidence: Evidence  # what was issued; grows when the writer searches
+    evidence: Evidence  # the issued passages; grows when the writer searches
     passages: Sequence[IssuedPassage]  # found for the question, best first
-    refusal: str  # the sentence for what the passages do not answer
-    seconds: float  # for all of the writing
+    refusal: str  # the sentence to write if the passages do not answer the question
+    seconds: float  # limit for all of the writing
     history: tuple[Turn, ...] = ()
     search: Search | None = None
-    readings: tuple[Reading, ...] = ()  # of the passages, for a writer that needs them
+    readings: tuple[Reading, ...] = ()  # of the passages, if the writer needs them
 
 
 WriterEvent = Statement | Proven | Finished
 
 
 class Writer(Protocol):
-    """Turns a task into statements. What it yields as `Proven` is shown as it is; a `Statement` must be proven.
+    """Turns a task into statements. A `Proven` is shown without further checks; a `Statement` must be proven first.
 
-    A writer without words of its own inherits `rewrite` and `ask`."""
+    A writer without a language model inherits `rewrite` and `ask`."""
 
     @property
     def name(self) -> str:
-        """The model, as `metadata.model` names it."""
+        """The model's name, as shown in `metadata.model`."""
 
     @property
     def engine(self) -> str:
-        """The model in a few words for people."""
+        """A short description of the model for people."""
 
     @property
     def needs_readings(self) -> bool:
-        """Whether the section reader reads the passages before it writes."""
+        """Whether the section reader must read the passages before they are passed to the writer."""
 
     def write(self, task: Task) -> AsyncGenerator[WriterEvent, None]:
-        """The statements in reading order, then `Finished`. Closing the generator cancels the work.
+        """Yield the statements in reading order, then `Finished`. Closing the generator cancels the work.
 
-        Raises `AgentUnavailable` when the writer cannot be used; what was yielded before stays yielded."""
+        Raises `AgentUnavailable` if the writer cannot be used, possibly after the first statements."""
 
     async def rewrite(self, question: str, history: Sequence[Turn]) -> tuple[str, Finished]:
-        """A follow-up as a question that stands alone, empty if there is none, and what that took."""
+        """Return a follow-up as a standalone question, empty if there is none, and the usage."""
         return "", Finished()
 
     async def ask(self, instructions: str, text: str) -> str:
-        """One line in its own words; empty if it cannot say."""
+        """Return one line that follows the instructions; empty if there is none."""
         return ""
 
     async def probe(self) -> None:
-        """Raise `AgentUnavailable` if it cannot be used now. Costs no paid tokens."""
+        """Raise `AgentUnavailable` if the writer cannot be used now. Costs no paid tokens."""
 
     async def close(self) -> None:
         """Close its connections."""

@@ -1,10 +1,10 @@
 """The writer that asks a language model through the Agents SDK.
 
-The first search is made by code and handed over as the result of `search_documentation`, so that most questions need
-one call; the model may search again. What it writes is parsed into statements as it streams. Nothing is proven here.
+The first search is made in code, and its results are sent with the question, so that most questions need one call; the
+model may search again. Its text is parsed into statements as it streams. Nothing is proven here.
 
-The SDK runs the model and its searches. It is given each reply as a whole, by a model of ours (`_Progress`) that hands
-the text on while it arrives: as the SDK's own events, each token took 0.15 ms more.
+The SDK runs the model and its searches. `_Progress` implements the SDK's `Model`: it returns whole replies to the SDK
+and passes their text on while it arrives. As SDK events, each token took 0.15 ms more.
 """
 
 import asyncio
@@ -52,18 +52,18 @@ from chapterverse.writing.messages import (
 )
 
 RETRIES: Final = 2  # after the first try, and only while nothing has been written
-FIRST_PAUSE: Final = 0.2  # seconds before the first retry; doubled each time, half of it by chance
+FIRST_PAUSE: Final = 0.2  # seconds before the first retry; doubled each time, up to half of it random
 REWRITE_SECONDS: Final = 3.0  # a reader waits for it before anything else happens
-LONGEST_QUESTION: Final = 300  # characters; more is no question
+LONGEST_QUESTION: Final = 300  # characters; a longer reply is not a question
 REWRITE_HISTORY_TOKENS: Final = 2000
 
 log = logging.getLogger(__name__)
 
 _CONFIG = RunConfig(tracing_disabled=True, tool_not_found_behavior="return_error_to_model")
 
-# Plain types only: servers differ in what else of JSON Schema they take.
+# Plain types only: servers differ in how much of JSON Schema they support.
 _VALUES = {"type": "array", "items": {"type": "string"}}
-# Not which editions: that is for the reader to choose.
+# Without the edition filters: the reader chooses the editions.
 _NARROWING = [name for name in SearchFilters.model_fields if name not in ("book", "version")]
 _PARAMETERS: Final[dict[str, Any]] = {
     "type": "object",
@@ -81,26 +81,26 @@ _PARAMETERS: Final[dict[str, Any]] = {
 
 
 class _Progress(Model):
-    """How far a task has come, over all tries, and what its calls took. It is the model that the SDK runs: it gives the
-    SDK whole replies, and hands on their text while it arrives."""
+    """The model that the SDK runs. It returns whole replies to the SDK and passes their text on while it arrives. It
+    also keeps the state of a task over all tries and the usage of its calls."""
 
     def __init__(self, model: ChatModel, task: Task) -> None:
         self.model, self.task = model, task
-        self.said: asyncio.Queue[str | None] = asyncio.Queue()  # the text of this try; None: its end
-        self.searched: list[Item] = []  # the model's own searches with what they found
-        self.replies: list[ModelReply] = []  # also of calls that failed
+        self.said: asyncio.Queue[str | None] = asyncio.Queue()  # the text of this try; None: end of the text
+        self.searched: list[Item] = []  # the model's own searches with their results
+        self.replies: list[ModelReply] = []  # including those of failed calls
         self.wrote = False
 
     async def get_response(  # type: ignore[override]
         self,
         system_instructions: str | None,
-        input: list[TResponseInputItem],  # noqa: A002 - the SDK calls it so
+        input: list[TResponseInputItem],  # noqa: A002 - the SDK's name for it
         model_settings: object,
         tools: list[Tool],
         *_: Any,
         **__: Any,
     ) -> ModelResponse:
-        """The whole reply."""
+        """Return the whole reply."""
         reply = ModelReply()
         self.replies.append(reply)
         asked = Converter.items_to_messages(input, model=self.model.name, base_url=self.model.base_url)
@@ -110,18 +110,18 @@ class _Progress(Model):
             async for text in texts:
                 self.said.put_nowait(text)
         if reply.message["content"]:
-            self.said.put_nowait("\n\n")  # nothing goes on with its last sentence, which can be judged at once
+            self.said.put_nowait("\n\n")  # ends the last sentence, so that it can be judged at once
         whole = ChatCompletionMessage.model_validate(reply.message | {"tool_calls": [*reply.calls.values()] or None})
         return ModelResponse(Converter.message_to_output_items(whole), Usage(), None)
 
     def stream_response(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
-        """Nobody asks for the SDK's own events."""
+        """Not implemented: the SDK's own events are not used."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class WritingOptions:
-    """How a model is to write, whichever it is."""
+    """Options for writing that are the same for every model."""
 
     max_calls: int = 4
     temperature: float = 0.0
@@ -131,15 +131,15 @@ class WritingOptions:
 
 @dataclass(eq=False)
 class AgentWriter(ChatModel):
-    """A language model that writes in its own words."""
+    """Writes answers with a language model."""
 
     engine: str = ""
-    place: Place = "message"  # where the model wants to find the passages
+    place: Place = "message"  # where the model expects the passages
     options: WritingOptions = WritingOptions()
-    needs_readings: bool = False  # reading first did not bring more into the first five passages (docs/benchmarks)
+    needs_readings: bool = False  # reading first did not improve the first five passages (docs/benchmarks)
 
     async def write(self, task: Task) -> AsyncGenerator[WriterEvent, None]:
-        """What the model writes, as statements. A model that fails before its first word is asked again."""
+        """Yield the model's text as statements. A model that fails before its first word is asked again."""
         now = asyncio.get_running_loop().time
         end = now() + task.seconds
         progress = _Progress(self, task)
@@ -160,7 +160,7 @@ class AgentWriter(ChatModel):
             pause *= 2
 
     async def rewrite(self, question: str, history: Sequence[Turn]) -> tuple[str, Finished]:
-        """Ask the model once for a question that stands alone; whatever goes wrong, there is just none."""
+        """Ask the model once for a standalone question. Returns an empty one if that fails."""
         items = [*render_history(history, REWRITE_HISTORY_TOKENS), {"role": "user", "content": question}]
         said, took = await self._ask_once(prompts.STANDALONE, items)
         return said if len(said) <= LONGEST_QUESTION else "", took
@@ -170,7 +170,7 @@ class AgentWriter(ChatModel):
         return (await self._ask_once(instructions, [{"role": "user", "content": text}]))[0]
 
     async def _ask_once(self, instructions: str, items: Sequence[Item]) -> tuple[str, Finished]:
-        """One line of the model, empty if it fails or is late, and what that took."""
+        """Return one line from the model, empty if it fails or is late, and the usage."""
         reply = ModelReply()
         messages = [{"role": "system", "content": instructions}, *items]
         try:
@@ -183,7 +183,7 @@ class AgentWriter(ChatModel):
         return " ".join(said.split()).strip("\"'“”"), Finished(reply.tokens(), reply.tokens("completion"), 1)
 
     async def _try(self, progress: _Progress, end: float) -> AsyncGenerator[WriterEvent, None]:
-        """One run from the start; what earlier tries found is handed over again. The SDK's errors in our words."""
+        """Run the agent once, with the searches of earlier tries. SDK errors are raised as `AgentUnavailable`."""
         parser = MarkdownParser()
         stopped: Stopped = ""
         said = progress.said = asyncio.Queue()
@@ -206,12 +206,12 @@ class AgentWriter(ChatModel):
         except (AgentsException, *FAULTS) as fault:
             raise self.explain(fault) from fault
         finally:
-            run.cancel()  # closes the call; harmless when it is over
+            run.cancel()  # closes the call; has no effect if it has ended
             await asyncio.gather(run, return_exceptions=True)
         if not progress.wrote and stopped != "max_calls":
             raise self.failure("did not answer in time" if stopped else "gave an empty answer")
         last = parser.finish()
-        for statement in last[:-1] if stopped == "length" else last:  # what was cut off is half a sentence
+        for statement in last[:-1] if stopped == "length" else last:  # the last one was cut off
             yield statement
         tokens, written = (sum(reply.tokens(kind) for reply in progress.replies) for kind in ("total", "completion"))
         yield Finished(tokens, written, len(progress.replies), stopped)
@@ -219,7 +219,7 @@ class AgentWriter(ChatModel):
     async def _run(self, progress: _Progress) -> None:
         task = progress.task
         instructions = prompts.filled(self.options.prompt if task.search else prompts.SELECTION, task.refusal)
-        # With one call for the answer there is none left to search with: then no tool is offered.
+        # With only one call allowed there is none left for a search, so no tool is offered.
         tools: list[Tool] = [_SEARCH_TOOL] if task.search and self.options.max_calls > 1 else []
         agent = Agent[_Progress]("chapterverse", instructions=instructions, tools=tools, model=progress)
         asked = render_question(task.question, task.passages, self.place if task.search else "selection")
@@ -228,7 +228,7 @@ class AgentWriter(ChatModel):
 
 
 async def _search(context: ToolContext[_Progress], arguments: str) -> str:
-    """The tool. Errors are returned to the model, which can then answer from what it has."""
+    """Run the search tool. Errors are returned to the model, which can then answer from the passages it has."""
     progress = context.context
     assert progress.task.search, "without a search there is no tool"
     asked = ""
@@ -257,8 +257,8 @@ def open_model(
     base_url: str,
     options: WritingOptions = WritingOptions(),  # noqa: B008 - it is frozen
 ) -> AgentWriter:
-    """The writer: Gemini through its OpenAI-compatible endpoint, or OpenAI and servers that speak as it does (Ollama,
-    vLLM, llama.cpp …). Nothing connects before the first question."""
+    """Return a writer for Gemini's OpenAI-compatible endpoint, or for OpenAI and compatible servers (Ollama, vLLM,
+    llama.cpp …). It connects when the first question is asked."""
     host, settings = urlsplit(base_url).hostname, provider.upper()
     known = provider == "gemini" or is_openai(base_url)
     key = api_key.strip()

@@ -1,8 +1,8 @@
 """Cuts an excerpt out of a section: from a unit that can be understood alone to one that announces nothing more.
 
-An excerpt is a run of units around those that answer, about 120 words and one code block at most. What introduces it
-comes along: the lead-in of a list or of code, the header of a table, the first of numbered steps. Where a list or a
-table goes on after it, the excerpt ends in "…".
+An excerpt is a run of units around those that answer, with at most about 120 words and 40 lines of code. It includes
+its introduction: the lead-in of a list or of code, the header of a table, the first of numbered steps. If a list or
+table continues after it, the excerpt ends with "…".
 """
 
 import math
@@ -17,13 +17,13 @@ from chapterverse.evidence.statement import Statement
 from chapterverse.language import stems
 from chapterverse.trained import UNREAD
 
-MOST_WORDS: Final = 120  # of an excerpt, code aside
+MOST_WORDS: Final = 120  # of an excerpt, not counting code
 CODE_LINES: Final = 40  # a longer block is cut
-SHORT_CODE: Final = 20  # lines of all blocks together, where more than one is shown
-BELOW_BEST: Final = 1.0  # logits below the best unit that a unit may lie and still answer
-LEAST: Final = -2.0  # logit of a unit that answers beside the best one
-UNKNOWN: Final = -3.0  # logit that a unit beside the passages read is taken to have
-AROUND: Final = 25  # units on each side of the best one that are looked at
+SHORT_CODE: Final = 20  # lines of all code blocks together, if an excerpt has several
+BELOW_BEST: Final = 1.0  # a unit answers if it is at most this many logits below the best one
+LEAST: Final = -2.0  # minimum logit of a unit that answers, other than the best one
+UNKNOWN: Final = -3.0  # minimum logit assumed for a unit, also for one that was not read
+AROUND: Final = 25  # units considered on each side of the best one
 
 _ANNOUNCES = re.compile(r"(?::|\b(?:as follows|(?:see|shown) below|the following)\W{0,8})\s{0,8}$", re.IGNORECASE)
 _NUMBERED = re.compile(r"\(?(\d{1,4})[.)]\s")
@@ -44,26 +44,26 @@ def cut_excerpt(
     fill: bool = True,
     seen: Collection[int] = (),
 ) -> Proven | None:
-    """The excerpt of a section that answers best, by the logits of its units; None if there is none. It has more
-    than what answers, as far as there is room, if it is to be filled; but units that begin at `seen` places, which the
-    reader has seen, fill nothing."""
+    """Return the best excerpt of a section by the logits of its units; None if there is none. With `fill`, other units
+    are added while there is room, but units that start at a place in `seen`, which the reader knows already, do not
+    count as a gain."""
     units = passage.units
     numbers = {unit.ref.unit for unit in units}
     last = [unit.ref.unit + 1 not in numbers for unit in units]
-    known = [  # what announces something that is not there, such as an image, is no answer
+    known = [  # a unit that announces something missing, such as an image, is not an answer
         UNREAD if ends and announces(unit.text) else scores.get(unit.start, UNREAD)
         for unit, ends in zip(units, last, strict=True)
     ]
     if max(known, default=UNREAD) <= UNREAD:
         return None
     best = max(range(len(known)), key=lambda at: known[at])
-    # Of the run in which no unit is left out, so many on each side at most.
+    # At most AROUND units on each side, within the run of units without a gap.
     first = max((at + 1 for at in range(best) if last[at]), default=0)
     first, end = max(first, best - AROUND), min(last.index(True, best), best + AROUND) + 1
     cutter = _Cutter(units[first:end], known[first:end], seen, fill=fill)
     span = cutter.span()
     if announces(cutter.units[span[-1]].text):
-        return None  # of what is announced nothing can be shown: an image, or the sections below
+        return None  # what it announces cannot be shown: an image, or the sections below
     shown = tuple(cutter.units[at] for at in span)
     lit = tuple(cutter.units[at] for at in span if at in cutter.lit)
     last_kinds = [unit.kind for unit in cutter.units[span[-1] : span[-1] + 2]]
@@ -84,8 +84,8 @@ class _Cutter:
         lit = {at for at, score in enumerate(known) if score >= least} | {self._best}
         # Code belongs to the line that introduces it.
         self.lit = lit | {at + 1 for at in lit if self._kind(at + 1) == "code" and self._announces(at)}
-        # Every unit is worth something, so that there is no room left; one that was seen, or that is about something
-        # else than the best one, only if it answers.
+        # Every unit has some value, so that the room is used. A unit that was seen, or that is not on the topic of the
+        # best one, has value only if it answers.
         topic = units[self._best].topic
         self._worth = [
             0.0 if at not in lit and (unit.start in seen or unit.topic != topic) else _chance(max(score, UNKNOWN))
@@ -96,8 +96,8 @@ class _Cutter:
         self._needed = [self._needed_before(at) for at in range(len(units))]
 
     def span(self) -> range:
-        """Of the spans that fit and hold the best unit, the one with most of what seems to answer; where none fits,
-        the best unit with what it needs."""
+        """Return the most valuable of the spans that fit and contain the best unit. If none fits, return the best unit
+        with the units it needs."""
         ends = range(len(self.units)) if self._fill else sorted(self.lit)
         tried = {self._closed(first, last) for first in ends for last in ends if first <= self._best <= last}
         fitting = [span for span in tried if self._fits(span) and self._needed[span[0]] == span[0]]
@@ -116,17 +116,17 @@ class _Cutter:
         return few and sum(self._words[at] for at in span) <= MOST_WORDS
 
     def _closed(self, first: int, last: int) -> range:
-        """The span with what its first unit needs before it and its last unit announces after it."""
+        """Extend a span by the units that its first unit needs before it and those that its last unit announces."""
         while (before := self._needed[first]) < first:
             if before < first - 1 and not self._fits(range(before, last + 1)):
-                break  # a head that lies far away is written by itself
+                break  # a distant head is written separately
             first = before
         while last + 1 < len(self.units) and self._announces(last):
             last += 1
         return range(first, last + 1)
 
     def _needed_before(self, first: int) -> int:
-        """The place of what a unit cannot be understood without, or its own."""
+        """Return the position of the unit without which this one cannot be understood, or its own."""
         unit = self.units[first]
         if unit.kind == "row" or not first:
             return first
@@ -139,7 +139,7 @@ class _Cutter:
         return first - 1 if steps or dangles or (unit.kind == "code" and self._kind(first - 1) == "sentence") else first
 
     def _announces(self, at: int) -> bool:
-        """Whether a unit announces what follows: it says so, or it is half a sentence before code."""
+        """Whether a unit announces what follows: it says so, or it is an unfinished sentence before code."""
         text = self.units[at].text
         return announces(text) or (self._kind(at) == "sentence" and self._kind(at + 1) == "code" and text[-1].isalnum())
 
@@ -152,7 +152,7 @@ def _chance(logit: float) -> float:
 
 
 def _excerpt_text(passage: IssuedPassage, units: Sequence[IssuedUnit], question: str, heading: str) -> str:
-    """The text of a run of units: as it stands, with long code cut, after what introduces it."""
+    """Return the text of a run of units after its introduction, with long code shortened."""
     pieces = [_introduction(units[0], heading)]
     place = units[0].start
     for unit in units:
@@ -164,7 +164,7 @@ def _excerpt_text(passage: IssuedPassage, units: Sequence[IssuedUnit], question:
 
 
 def _introduction(first: IssuedUnit, heading: str) -> str:
-    """What has to come before the first unit and does not stand right before it."""
+    """Return the introduction that the first unit needs if it does not come directly before the unit."""
     if first.kind == "row" and first.head:
         return f"{first.head}\n|{' --- |' * (first.head.strip().strip('|').count('|') + 1)}\n"
     lead = f"{first.head}\n\n…\n\n" if first.head and announces(first.head) else ""
@@ -172,7 +172,7 @@ def _introduction(first: IssuedUnit, heading: str) -> str:
 
 
 def _shortened(unit: IssuedUnit, question: str) -> str:
-    """A long code block: the stretch between blank lines that has most of the question's words."""
+    """Shorten a long code block to the part after a blank line that has the most words of the question."""
     fence, *lines = unit.text.split("\n")
     closing = lines.pop() if lines and _FENCE.match(lines[-1]) else "```"
     starts = [0, *(at + 1 for at, line in enumerate(lines) if not line.strip())]
@@ -181,14 +181,14 @@ def _shortened(unit: IssuedUnit, question: str) -> str:
     shown = lines[best : best + CODE_LINES]
     last = max((at for at, line in enumerate(shown) if not line.strip()), default=0)
     if best + CODE_LINES < len(lines) and last > CODE_LINES // 2:
-        shown = shown[:last]  # ends where a stretch ends, unless that leaves little
+        shown = shown[:last]  # end at a blank line, unless that leaves little
     before = ["…"] if best else []
     after = ["…"] if best + len(shown) < len(lines) else []
     return "\n".join([fence, *before, *shown, *after, closing])
 
 
 def near_duplicates(one: str, two: str) -> bool:
-    """Whether two excerpts say nearly the same."""
+    """Whether two excerpts say nearly the same: they share half of their word trigrams."""
     words = [re.findall(r"\w+", text.lower()) for text in (one, two)]
     left, right = ({*zip(text, text[1:], text[2:], strict=False)} for text in words)
     return bool(left and right) and len(left & right) >= 0.5 * min(len(left), len(right))

@@ -1,7 +1,7 @@
-"""The writer that needs no key: it answers with excerpts of the book.
+"""The writer that needs no API key: it answers with excerpts of the book.
 
-The section reader has read the passages before; here the best ones are cut out of their sections, with what a reader
-needs to understand them. The statements are the book's own words, so they are proven already.
+The section reader has already read the passages. Here the best ones are cut out of their sections, with the text needed
+to understand them. The statements are the book's own words, so they count as proven.
 """
 
 import asyncio
@@ -19,9 +19,9 @@ from chapterverse.writing import Finished, Reading, Task, Writer, WriterEvent
 from chapterverse.writing.cutting import cut_excerpt, near_duplicates
 
 NAME: Final = "excerpt"
-MOST: Final = 3  # excerpts
-CLOSE: Final = 2.5  # logits below the best passage that another one may lie to answer another part, or a follow-up
-TIED: Final = 1.5  # logits below it that another one may lie to be as good an answer
+MOST: Final = 3  # excerpts in one answer
+CLOSE: Final = 2.5  # maximum distance in logits from the best passage to one for another part, or for a follow-up
+TIED: Final = 1.5  # maximum distance in logits from the best passage to one that is as good an answer
 
 # A question that has parts or compares things.
 _PARTS = re.compile(r"\b(?:and|or|vs|versus|between|compared?|differ|differences?|both)\b|[?;].*\?", re.IGNORECASE)
@@ -35,7 +35,7 @@ class ExcerptWriter(Writer):
     needs_readings = True
 
     async def write(self, task: Task) -> AsyncGenerator[WriterEvent, None]:
-        """The excerpt that answers, and others where it leaves parts of the question open."""
+        """Yield the excerpt that answers best, and others that are as good or answer other parts of the question."""
         for place, excerpt in _choose(task):
             if place:
                 yield Proven(Statement(f"From “{place}”:"), "frame")
@@ -43,27 +43,27 @@ class ExcerptWriter(Writer):
         yield Finished()
 
     async def probe(self) -> None:
-        """Load the reader."""
+        """Load the section reader."""
         await asyncio.to_thread(shared_reader().load)
 
     async def close(self) -> None:
-        """Nothing to close: the reader belongs to the process."""
+        """Do nothing: the section reader is shared by the whole process."""
 
 
 def _choose(task: Task) -> list[tuple[str, Proven]]:
-    """The excerpt of the best passage, and of those near it that speak of what it leaves open, each with its place."""
+    """Return the best excerpt, and close ones that are as good or cover more of the question, with their places."""
     chosen: list[tuple[str, Proven]] = []
     said: frozenset[str] = frozenset()
-    by_page: defaultdict[str, set[int]] = defaultdict(set)  # where the units begin that the chosen ones show
+    by_page: defaultdict[str, set[int]] = defaultdict(set)  # starts of the units that the chosen excerpts show
     asked, parts = stems(task.question), _PARTS.search(task.question) is not None
     best = task.readings[0].score if task.readings else 0.0
-    tied = CLOSE if task.history else TIED  # what a follow-up means is less sure
+    tied = CLOSE if task.history else TIED  # the meaning of a follow-up is less certain
     for passage, reading in zip(task.passages, task.readings, strict=False):
         if len(chosen) == MOST or (chosen and reading.score < best - (CLOSE if parts else tied)):
             break
         shown = by_page[passage.chunk.page_id if passage.chunk else ""]
         if max(reading.units, key=lambda start: reading.units[start], default=None) in shown:
-            continue  # what answers in it is shown already
+            continue  # its best unit is shown already
         excerpt = _cut(task, passage, reading, shown)
         if excerpt is None or any(near_duplicates(excerpt.statement.text, one.statement.text) for _, one in chosen):
             continue
@@ -77,14 +77,14 @@ def _choose(task: Task) -> list[tuple[str, Proven]]:
 
 
 def _cut(task: Task, passage: IssuedPassage, reading: Reading, shown: set[int]) -> Proven | None:
-    """The excerpt of a passage and what stands around it, for what is not `shown` yet."""
+    """Return the excerpt of a passage and the text around it, without the units in `shown`."""
     chunk = passage.chunk
     heading = (chunk.section_heading or chunk.page_title) if chunk else ""
     scores = dict(reading.units)
     most = max(scores.values(), default=UNREAD) - 0.01
     for other, its in zip(task.passages, task.readings, strict=False):
         if chunk and other.chunk and other.chunk.page_id == chunk.page_id:
-            # Its units count by as much less as it answers less, and none is the best one.
+            # Units of that passage score lower by as much as it does, and none may become the best one.
             less = max(0.0, reading.score - its.score)
             scores = {**{start: min(most, score - less) for start, score in its.units.items()}, **scores}
     last_answer = without_markers(task.history[-1].response) if task.history else ""
@@ -98,7 +98,7 @@ def _cut(task: Task, passage: IssuedPassage, reading: Reading, shown: set[int]) 
         whole = cut_excerpt(passage, known, task.question, heading, fill=chunk is not None, seen=seen)
         if whole is None or whole.statement.text not in last_answer:
             return whole
-        # Of what the reader has before them only what answers is shown, unless that were the last answer again.
+        # The last answer had this excerpt: show only the units that answer, unless it had just those, too.
         brief = cut_excerpt(passage, known, task.question, heading, fill=False, seen=seen)
         if brief is None:
             return None

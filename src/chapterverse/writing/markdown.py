@@ -1,9 +1,9 @@
 """Parses a model's Markdown, as it streams, into statements with the units that they name.
 
-A statement is released when nothing that may still arrive can change it, so that statements never depend on how the
-text was split on its way. Everything is accepted: nested lists, fences that never close, tables, no structure at all.
-Units are named as `[2.3]`, `[2.3, 2.4]`, `[2.3][3.1]`, `[1]`, `[^1]`, `[1-3]`, `【1】`. What stands between backticks
-is code, and a bracket that belongs to a link or to an index of code is no number.
+A statement is released when no later text can change it, so the statements do not depend on how the stream was split.
+All input is accepted: nested lists, fences that never close, tables, no structure at all. Units are named as `[2.3]`,
+`[2.3, 2.4]`, `[2.3][3.1]`, `[1]`, `[^1]`, `[1-3]`, `【1】`. Text between backticks is code, and the brackets of a link
+or of an index in code are not unit numbers.
 """
 
 import re
@@ -16,9 +16,9 @@ from chapterverse.evidence.statement import Statement, UnitRef
 from chapterverse.language import INLINE_CODE, sentences
 from chapterverse.units import row_text
 
-MAX_STATEMENT_CHARS: Final = 2000  # what is longer without an end is cut here; the gate shows nothing so long
+MAX_STATEMENT_CHARS: Final = 2000  # a longer text without an end is cut here; the gate does not show it
 
-# What a line is, judged by itself; what is none of these is text.
+# The kind of a line, judged by itself. Any other line is text.
 _LINE = re.compile(
     r"(?P<blank>\s*$)"
     r"|(?P<fence>[ \t]*(?P<fence_mark>`{3,}|~{3,})[ \t]*(?P<language>[\w+#.-]*))"
@@ -32,9 +32,9 @@ _ROW_RULE = re.compile(r"(?=[^-]*-)[|:\- \t]++")
 _QUOTE = re.compile(r"[ \t]*(?:>[ \t]?)+")
 _NEXT_WORD = re.compile(r"\s*+[\"'“‘«(\[*_]*+\w*+")
 _MAY_END = re.compile(r"[.!?…。！？｡\n]")
-_DECIDED: Final = 12  # characters of a line that tell what it is
+_DECIDED: Final = 12  # characters of a line that are enough to tell its kind
 _NO_WORD = re.compile(r"[\W_]*")
-_NUMBER_ALONE = re.compile(r"[*_\s]*\d{1,3}[.)][*_\s]*")  # "**1." of a heading in bold is no sentence
+_NUMBER_ALONE = re.compile(r"[*_\s]*\d{1,3}[.)][*_\s]*")  # "**1." of a bold heading is not a sentence
 
 _ONE = r"\^?\d{1,3}(?:\.\d{1,4})?(?:†[^\]】\n]{0,20})?"
 _LABEL = r"(?:(?:source|passage|unit|ref|doc)s?\s*+:?\s*+)?"
@@ -43,25 +43,25 @@ _NUMBERS = re.compile(rf"(?:\[\s*+{_LIST}\s*+\]|【\s*+{_LIST}\s*+】)(?![(\w])"
 _PART = re.compile(r"(\d{1,3})(?:\.(\d{1,4}))?(?:†[^,;\]】]*)?\s*([–—-])?")
 _INDEXED = re.compile(r"(?<![\w.])(?=[\w.]*[_.(])[^\W\d][\w.]{0,80}+(?:\(\))?(?<!\.)$")  # `a.b[0]` without backticks
 _HALF = re.compile(r"[\[【][^\]】\n]{0,60}$|\Z")  # a bracket that may still become a number, or the end
-_WIDEST: Final = 50  # numbers of one range; a wider one is a slip, and its ends are taken
+_WIDEST: Final = 50  # maximum numbers of one range; a wider range is a mistake, and only its ends are used
 _LOOK_AHEAD: Final = 64  # characters that may stand between the first bracket and its end
 
 
 class MarkdownParser:
-    """Takes text in any pieces and gives statements."""
+    """Turns text that arrives in pieces into statements."""
 
     def __init__(self) -> None:
-        self._line = ""  # of a line whose kind is not known yet, or that is taken as a whole
+        self._line = ""  # a line whose kind is not known yet, or that is parsed as a whole
         self._inline = False  # whether the rest of the line belongs to the open block
         self._block: Statement | None = None  # the shape of the open paragraph, item or code
-        self._text = ""  # of that block, what is not released yet
-        self._fence = ""  # what closes the open code
+        self._text = ""  # the text of that block that is not released yet
+        self._fence = ""  # the mark that closes the open code block
         self._blank = True  # the line before was blank
-        self._items: list[int] = []  # indents of the list items around this place
-        self._header: Statement | None = None  # of the open table; its `head` is empty until the rule has come
+        self._items: list[int] = []  # indents of the list items around the current line
+        self._header: Statement | None = None  # of the open table; its `head` is empty until the line below it arrives
 
     def feed(self, delta: str) -> list[Statement]:
-        """The statements that this piece of text completes."""
+        """Return the statements that this piece of text completes."""
         found: list[Statement] = []
         for piece in re.findall(r"[^\n]*\n|[^\n]+", delta.replace("\r", "")):
             if self._inline:
@@ -74,19 +74,19 @@ class MarkdownParser:
         return found + self._sentences(ended=False)
 
     def finish(self) -> list[Statement]:
-        """The statements that the end of the text completes."""
+        """Return the statements that the end of the text completes."""
         found = self._take(f"{self._line}\n") if self._line else []
         return found + self._end_block() + self._end_table()
 
     def _is_decided(self) -> bool:
-        """Whether the begun line is known to be text or an item, which need not wait for the line's end. Below a table
-        it may still turn out to be a row."""
+        """Whether the current line is known to be text or an item, which need not wait for the line's end. After a
+        table it may still become a row."""
         if self._fence or self._header:
             return False
         return len(self._line.lstrip()) >= _DECIDED and _kind(self._line)[0] in ("text", "item")
 
     def _take(self, line: str) -> list[Statement]:
-        """Begin, go on with or end a block. A line that is not over yet has no line break."""
+        """Begin, continue or end a block. An unfinished line has no line break. Returns the completed statements."""
         self._line = ""
         if self._fence:
             closes = line.strip().startswith(self._fence) and not line.strip().strip(self._fence[0])
@@ -115,7 +115,7 @@ class MarkdownParser:
         return found
 
     def _open(self, line: str, item: re.Match[str] | None, was_blank: bool) -> str:
-        """Open an item or a paragraph; the line without its mark."""
+        """Open an item or a paragraph, and return the line without its list or quote mark."""
         self._leave_items(line, was_blank or item is not None)
         self._block = Statement("", depth=len(self._items))
         if item:
@@ -125,7 +125,7 @@ class MarkdownParser:
         return line[mark.end() :] if mark else line
 
     def _leave_items(self, line: str, was_blank: bool = True) -> None:
-        """Leave the list items that this line is not indented below."""
+        """Leave the list items that do not contain this line, judged by its indent."""
         while self._items and self._items[-1] >= _indent(line) and was_blank:
             self._items.pop()
 
@@ -136,7 +136,7 @@ class MarkdownParser:
         return [Statement(text, named, "heading", level=len(marks))] if text else []
 
     def _row(self, line: str) -> list[Statement]:
-        """A line of a table. Only a rule tells that the line before it is a header."""
+        """Process a line of a table. Only the line of dashes below it marks a header."""
         header = self._header
         if header and _ROW_RULE.fullmatch(line.strip("\n")):
             self._header = replace(header, head=header.head or f"{header.row}\n{line.strip()}")
@@ -150,15 +150,15 @@ class MarkdownParser:
         return found
 
     def _end_table(self) -> list[Statement]:
-        """What looked like a header and has no rule below it is a row like others."""
+        """Close the table. A first row without a line of dashes below it is an ordinary row."""
         header, self._header = self._header, None
         return [header] if header and not header.head else []
 
     def _sentences(self, *, ended: bool) -> list[Statement]:
-        """The statements of the open block that are certain. An item is cut only where unit numbers end a sentence:
-        numbers at its end stand for all of it."""
+        """Return the statements of the open block that cannot change any more. An item is split only where unit numbers
+        end a sentence: numbers at its end apply to the whole item."""
         found: list[Statement] = []
-        at = 0  # how far the sentences that are still waiting for their numbers reach
+        at = 0  # end of the sentences that still wait for their numbers
         while self._block is not None and self._block.shape != "code":
             if not ended and not _MAY_END.search(self._text, at) and len(self._text) < MAX_STATEMENT_CHARS:
                 break
@@ -211,7 +211,7 @@ def _kind(line: str) -> tuple[str, re.Match[str] | None]:
 
 
 def _first_end(block: str, ended: bool) -> int | None:
-    """Where the first sentence ends, with the numbers behind it; None while that is not certain."""
+    """Return the end of the first sentence with the numbers after it; None while it may still change."""
     half = _HALF.search(block)
     masked = _mask_numbers(block if ended or half is None else block[: half.start()])
     spans = sentences(masked)
@@ -223,7 +223,7 @@ def _first_end(block: str, ended: bool) -> int | None:
 
 
 def _find_numbers(text: str) -> list[re.Match[str]]:
-    """The brackets with unit numbers, in order."""
+    """Find the brackets with unit numbers, in order."""
     code = [match.span() for match in INLINE_CODE.finditer(text)]
     return [
         match
@@ -234,7 +234,7 @@ def _find_numbers(text: str) -> list[re.Match[str]]:
 
 
 def _without_numbers(text: str) -> tuple[str, tuple[UnitRef, ...]]:
-    """A text without its unit numbers, and the numbers in order, each once."""
+    """Return a text without its unit numbers, and the numbers in order without repeats."""
     found = _find_numbers(text)
     pieces = zip([0, *(one.end() for one in found)], [*(one.start() for one in found), len(text)], strict=True)
     bare = "".join(text[start:end].rstrip(" \t\n") for start, end in pieces).strip()
@@ -242,7 +242,7 @@ def _without_numbers(text: str) -> tuple[str, tuple[UnitRef, ...]]:
 
 
 def _mask_numbers(text: str) -> str:
-    """A text of the same length in which no number stands between a sentence and its full stop."""
+    """Mask the numbers of a text, keeping its length, so that none separates a sentence from its full stop."""
     for found in _find_numbers(text):
         before_stop = re.match(r"\s*[.!?…。！？:]", text[found.end() :])
         mask = ("\u00a4" if before_stop else " ") * len(found[0])
@@ -251,7 +251,7 @@ def _mask_numbers(text: str) -> str:
 
 
 def _refs(bracket: str) -> Iterator[UnitRef]:
-    """Each number, and those between the ends of a range: units of one passage, or passages."""
+    """Yield each number, and those inside a range of units of one passage or of passages."""
     first: UnitRef | None = None
     for part in _PART.finditer(bracket):
         ref = UnitRef(int(part[1]), int(part[2] or 0))

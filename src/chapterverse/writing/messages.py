@@ -1,8 +1,8 @@
-"""What a model is shown: the question, numbered passages and earlier turns, as messages.
+"""Builds the messages for a model: the question, numbered passages and earlier turns.
 
-Passages travel in one of two ways: as the result of a search that the model seems to have made, which large models know
-best, or in the reader's message, which small ones understand better. Only `[2.3]` and the line that names a passage
-begin a line; further lines of a unit are indented, so that nothing in a passage can pass for anything else.
+Passages are sent in one of two ways: as the result of a search call attributed to the model, which large models know
+best, or in the user message, which small models understand better. Further lines of a unit are indented, so that no
+text in a passage can imitate a unit number (`[2.3]`) or the heading of a passage.
 """
 
 import json
@@ -13,24 +13,24 @@ from chapterverse.conversations.turns import Turn
 from chapterverse.evidence.citations import without_markers
 from chapterverse.evidence.passages import IssuedPassage, fitting, without_orders
 
-Place = Literal["tool", "message", "selection"]  # where the passages stand; the last is the reader's own, in a message
-Item = dict[str, Any]  # of a conversation, as the Agents SDK takes it
+Place = Literal["tool", "message", "selection"]  # where passages are; `selection`: the reader's own text, in a message
+Item = dict[str, Any]  # an item of a conversation for the Agents SDK
 
 SEARCH: Final = "search_documentation"
 PASSAGE_TOKENS: Final = 6000
 HISTORY_TOKENS: Final = 8000  # SPEC 6
 
-# Gemini refuses calls that it did not make itself unless they carry this word, which it documents for the purpose.
+# Gemini rejects tool calls that it did not make, unless they have this value, which it documents for this purpose.
 _SIGNATURE = {"thought_signature": "skip_thought_signature_validator"}
 
 
 def estimate_tokens(text: str) -> int:
-    """About how many tokens a text takes: four bytes each. Cheap, and on the safe side for scripts beyond Latin."""
+    """Estimate the tokens of a text: one for four bytes. Cheap, and an overestimate for scripts beyond Latin."""
     return len(text.encode("utf-8", "replace")) // 4 + 1
 
 
 def render_history(history: Sequence[Turn], budget: int = HISTORY_TOKENS) -> list[Item]:
-    """The latest turns that fit. Their markers are left out, because they count into other passages."""
+    """Return the latest turns that fit. Citation markers are removed, because they refer to other passages."""
     items: list[Item] = []
     for turn in reversed(history):
         answer = without_markers(turn.response)
@@ -42,7 +42,7 @@ def render_history(history: Sequence[Turn], budget: int = HISTORY_TOKENS) -> lis
 
 
 def render_question(question: str, passages: Sequence[IssuedPassage], place: Place) -> list[Item]:
-    """The question with the passages found for it, best first, as many as fit, or with the reader's selection."""
+    """Return the question with as many passages as fit, best first, or with the reader's selection."""
     if place == "tool":
         return [{"role": "user", "content": question}, *render_search("first_search", question, passages)]
     head = "The selected text:" if place == "selection" else "Passages of the book:"
@@ -51,7 +51,7 @@ def render_question(question: str, passages: Sequence[IssuedPassage], place: Pla
 
 
 def render_search(call_id: str, query: str, passages: Sequence[IssuedPassage]) -> list[Item]:
-    """A search as a call and its result, which always go together."""
+    """Return a search as a call and its result, which must stay together."""
     call = {
         "type": "function_call",
         "call_id": call_id,
@@ -63,13 +63,13 @@ def render_search(call_id: str, query: str, passages: Sequence[IssuedPassage]) -
 
 
 def tool_response(query: str, passages: Sequence[IssuedPassage]) -> str:
-    """The result of a search as the tool gives it: each passage's `chunk_text` is its numbered units."""
+    """Return the result of the search tool. The `chunk_text` of a passage holds its numbered units."""
     results = [_result(passage, rank) for rank, passage in enumerate(_fitting(passages), start=1)]
     return json.dumps({"results": results, "total_results": len(results), "query": query}, ensure_ascii=False)
 
 
 def tool_error(query: str, message: str) -> str:
-    """What the tool says of a search that failed."""
+    """Return the result of the search tool for a failed search."""
     return json.dumps({"error": message, "query": query}, ensure_ascii=False)
 
 

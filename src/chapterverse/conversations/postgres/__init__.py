@@ -157,7 +157,7 @@ def _initialise(place: ServerPlace) -> None:
 
 
 def _ensure_running(place: ServerPlace, settings: dict[str, str]) -> Path:
-    """The socket folder of a server that accepts connections; starts one if none is running."""
+    """Return the socket folder of a server that accepts connections; start one if none is running."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         found = _read_postmaster(place.data)

@@ -1,4 +1,4 @@
-"""The texts that tell a model how to write: one file each."""
+"""The prompts, one file each."""
 
 from pathlib import Path
 from typing import Final
@@ -16,5 +16,5 @@ SUBJECT: Final = _read("subject.md")
 
 
 def filled(prompt: str, refusal: str) -> str:
-    """A prompt with the sentence for what the passages do not answer, where it has a place for it."""
+    """Fill in the refusal, if the prompt has a placeholder for it."""
     return prompt.replace("{refusal}", refusal)
