@@ -199,7 +199,7 @@ class _Run:
     _find_image: Callable[[str], Path | None] = lambda _: None  # of the current source
 
     def begin(self, into: Edition, named: str, *, fresh: bool) -> None:
-        """Set the edition to ingest. The title given by the user or an earlier run takes precedence."""
+        """Set the edition to ingest. A title given by the user or an earlier run takes precedence over `named`."""
         old = self.shelf.get(into.key, into)
         self.shelf[into.key] = replace(old, title=into.title or old.title or named)
         self.edition = into.key
@@ -334,7 +334,7 @@ class _Run:
             self.ledger.write(Row(page.url, "failed", why))
             return
         if before is not None and self._same_recipe and await self.workshop.index.page(page.page_id) == page:
-            self._keep([before])  # only a file has changed that the page does not include
+            self._keep([before])  # the page is the same: a file has changed that it might have included
             return
         self._seen.add(page.page_id)
         record = PageRecord(

@@ -327,7 +327,7 @@ def _tagged(lines: list[str], wanted: str) -> list[str]:
     names = {
         tag.strip().lstrip("!"): not tag.strip().startswith("!") for tag in re.split(r"[;,]", wanted) if tag.strip()
     }
-    rest = names.pop("**", None)  # whether lines outside of the named tags are kept
+    rest = names.pop("**", None)  # whether to keep lines outside of the named tags
     any_tag = names.pop("*", None)
     if rest is None:
         rest = not any(names.values()) and not any_tag if names or any_tag is not None else True
