@@ -1,7 +1,7 @@
 """Computes the anchors that site generators give to headings, so that citations link to the right section.
 
-The rules of github-slugger (Docusaurus, mdBook, GitHub, Hugo), Python-Markdown's `toc` (MkDocs), VitePress and docutils
-(Sphinx).
+Implements the rules of github-slugger (Docusaurus, mdBook, GitHub, Hugo), Python-Markdown's `toc` (MkDocs), VitePress
+and docutils (Sphinx).
 """
 
 import re
@@ -26,11 +26,11 @@ class Anchors:
         }
         self._style = style
         self._rule = rules[style]
-        self._taken: dict[str, int] = {}  # anchor → how often its slug was repeated
+        self._taken: dict[str, int] = {}  # anchor → number of duplicates of it so far
         self._numbered = 0
 
     def take(self, heading: str, explicit: str = "") -> str:
-        """The anchor of the next heading: the explicit one if there is one, else the generator's."""
+        """The anchor of the next heading: the explicit anchor if there is one, else the generator's."""
         anchor = explicit or self._rule(heading)
         if not explicit or self._style != "github":  # github-slugger ignores explicit ids
             self._taken.setdefault(anchor, 0)
@@ -73,7 +73,7 @@ class Anchors:
 
 
 def github_slug(heading: str) -> str:
-    """The slug of a heading by github-slugger."""
+    """The slug that github-slugger makes from a heading."""
     return "".join(char for char in heading.lower() if _is_kept(char)).replace(" ", "-")
 
 

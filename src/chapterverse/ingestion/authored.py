@@ -1,4 +1,4 @@
-"""Reads the order and the name of a folder of pages from its own files."""
+"""Reads the position and the label of a folder of pages from the metadata files in it."""
 
 import re
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from chapterverse.ingestion.ordering import number_of
 from chapterverse.ingestion.readers import frontmatter
 
 _CATEGORY: Final = ("_category_.json", "_category_.yml", "_category_.yaml")  # Docusaurus
-_SECTION: Final = "_index.md"  # Hugo: the page of a folder
-_FRONT_MATTER: Final = 200_000  # characters of a file in which front matter is read
+_SECTION: Final = "_index.md"  # Hugo: the index page of a folder
+_FRONT_MATTER: Final = 200_000  # characters at the start of a file in which front matter is looked for
 _UNPUBLISHED = r"^{}:[ \t]*\n(?:[ \t-].*\n)*?[ \t-]+render:[ \t]*['\"]?(?:never|false)\b"
 _NO_PAGE: Final = re.compile(_UNPUBLISHED.format("_?build"), re.MULTILINE)
 _NO_PAGES: Final = re.compile(_UNPUBLISHED.format("cascade"), re.MULTILINE)
@@ -18,15 +18,15 @@ _NO_PAGES: Final = re.compile(_UNPUBLISHED.format("cascade"), re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class FolderNote:
-    """The order and name that a folder's author gave to it."""
+    """The position and label of a folder, as its author set them."""
 
     number: float | None = None  # its position
     label: str = ""  # its name in the site's navigation
-    published: bool = True  # False: Hugo makes no pages of its files; other pages include them
+    published: bool = True  # False: Hugo does not publish its files as pages; other pages may include them
 
 
 def about(folder: Path) -> FolderNote:
-    """Read the note of a folder from its own files."""
+    """The note of a folder, read from the metadata files in it."""
     try:
         for name in _CATEGORY:
             if (folder / name).is_file():
@@ -37,12 +37,12 @@ def about(folder: Path) -> FolderNote:
             front, body = frontmatter.split(text)
             return FolderNote(front.number, front.title, not _NO_PAGES.search(text[: len(text) - len(body)]))
     except (OSError, ValueError):
-        pass  # an unreadable note must not lose the pages
+        pass  # the pages are read even if this file cannot be
     return FolderNote()
 
 
 def is_published(text: str) -> bool:
-    """Whether Hugo makes a page of a file with this text."""
+    """Whether Hugo publishes a file with this text as a page."""
     body = frontmatter.split(text)[1]
     return not _NO_PAGE.search(text[: len(text) - len(body)])
 

@@ -2,9 +2,9 @@
 
 A chunk is a sequence of complete units (`units.py`) of one section and fits into the embedding model's window. A single
 unit that is longer than the window is not split. A section that fits is one chunk, unless it describes several
-parameters or terms: each of these is a separate chunk, whose breadcrumb ends with its name, as do those of the chunks
-that continue its description. A longer section is split at the lowest cost; uneven sizes and splitting what belongs
-together are costs.
+parameters or terms. Each of these is a separate chunk; its breadcrumb ends with the name of the parameter or term, also
+if the description continues in further chunks. A longer section is split where the cost is lowest: uneven sizes and
+cuts between units that belong together have a cost.
 """
 
 import math
@@ -17,19 +17,19 @@ from chapterverse.book import Block, Chunk, Page, PageKind, Section, Unit, chunk
 from chapterverse.ingestion.prompt_injection import flags_of
 from chapterverse.units import BAR, cells_of, cut_units, definitions
 
-VERSION = re.compile(r"\bv?\d{1,4}\.\d{1,4}(?:\.\w{1,10}){0,3}\b|\b(?:19|20)\d\d\b")  # or a year
-_LISTING = 0.5  # share of the headings, or of the text, that makes a page a list of changes or links
+VERSION = re.compile(r"\bv?\d{1,4}\.\d{1,4}(?:\.\w{1,10}){0,3}\b|\b(?:19|20)\d\d\b")  # a version number or a year
+_LISTING = 0.5  # above this share of version headings, or of link text, a page is a list of changes, or of links
 SMALLEST_BUDGET = 16  # tokens; with less, a heading leaves no room for text
-_OVERLAP = 0.15  # maximum share of the budget
-_BREADCRUMB = 1 / 3  # maximum share of the budget
+_OVERLAP = 0.15  # maximum share of the budget for a repeated sentence
+_BREADCRUMB = 1 / 3  # maximum share of the budget for the breadcrumb
 _LEAD = 1 / 3  # maximum share of the budget for a table's header or a list's lead-in from another chunk
-_WIDEST = 12  # maximum characters per token: a tokenizer counts a very long word as one token
-_LIKELY = 6  # a token seldom has more characters; a section that is longer by this estimate is not counted as a whole
+_WIDEST = 12  # assumed maximum characters per token, because the tokenizer counts a very long word as one token
+_LIKELY = 6  # characters per token, seldom exceeded; a section with more is split, its tokens are not counted first
 
 # The cost of a cut before a unit; each chunk costs 1.
 _AFTER_HEADING = 20.0  # only if the next unit does not fit together with its heading
 _AFTER_LEAD = 5.0  # before the list, code or row that the previous unit introduces
-_FIELD = -1.0  # before a parameter or term, which answers a question of its own: the chunk costs nothing
+_FIELD = -1.0  # before a parameter or term: cancels the cost of the chunk, because each should be a chunk
 _INSIDE = {"sentence": 0.1, "item": 0.05, "row": 0.2, "field": 0.0, "code": 0.1}  # by the kind of the next unit
 _NESTED_ITEM = 0.3
 
@@ -44,8 +44,8 @@ class _Atom(NamedTuple):
     size: int
     cost: float  # of a cut before it
     unit: Unit | None
-    lead: str  # its lead-in, if that is in another chunk
-    lead_size: int  # includes the name of the field that it continues
+    lead: str  # its lead-in, for a chunk that does not contain it
+    lead_size: int  # tokens of the lead-in and of the name of the field that the unit continues
     lead_start: int  # -1 if it has no lead-in
     field: Block | None  # the parameter or term that it describes
 
@@ -63,7 +63,7 @@ class _Ruler:
         return max(self.count(text), math.ceil(len(text) / _WIDEST))
 
     def part(self, text: str) -> int:
-        """The tokens of a text without the added ones."""
+        """The number of tokens of a text, without those that the tokenizer adds."""
         return max(self.size(text) - self.frame, 1)
 
     def name(self, field: Block) -> str:
@@ -111,7 +111,7 @@ class _Crumbs:
     _made: dict[str, str] = field(default_factory=dict)
 
     def above(self, atoms: Sequence[_Atom]) -> str:
-        """The breadcrumb with the name of the parameter or term that a chunk is about, like a heading."""
+        """The breadcrumb of a chunk. If the chunk is about one parameter or term, it ends with that name."""
         units = [atom for atom in atoms if atom.unit]
         fields = {atom.field for atom in units if atom.field}
         if len(fields) != 1 or not any(atom.field for atom in units[:2]):
@@ -169,7 +169,7 @@ def _chunk(page: Page, section: Section, breadcrumb: str, index: int, atoms: Seq
 
 
 def _shortened(text: str, longest: int, size: Count) -> str:
-    """The beginning of a text with an ellipsis."""
+    """The beginning of a text with an ellipsis, at most `longest` tokens long."""
     while text and size(f"{text}…") > longest:
         text = text[: len(text) * 3 // 4].rstrip()
     return f"{text}…" if text else ""
@@ -213,8 +213,7 @@ def _atom(unit: Unit, above: _Atom | None, field: Block | None, cost: float, rul
 
 
 def _lead(unit: Unit, ruler: _Ruler) -> str:
-    """The lead-in of a unit. Of a long table header, the names are shortened, so that the columns can be
-    distinguished."""
+    """The lead-in of a unit. In a long table header, the names are shortened, so that no column is lost."""
     lead, longest = ruler.text[unit.head_start : unit.head_end], int(ruler.budget * _LEAD)
     if ruler.part(lead) <= longest:
         return lead
@@ -253,7 +252,7 @@ def _spans(atoms: Sequence[_Atom], crumbs: _Crumbs) -> Iterator[tuple[int, int]]
     before = 0  # the atom that the previous chunk begins with
     for first, last in _groups(atoms, room, overlap):
         if last < len(atoms) and all(atom.unit is None for atom in atoms[first:last]):
-            continue  # it is in the breadcrumb of the next chunk
+            continue  # the heading is in the breadcrumb of the next chunk
         if first - 1 > before and _repeats(atoms, first, overlap) and _fits(atoms[first - 1 : last], crumbs):
             yield first - 1, last
             before = first
@@ -269,7 +268,7 @@ def _fits(atoms: Sequence[_Atom], crumbs: _Crumbs) -> bool:
 
 
 def _fitting(atoms: Sequence[_Atom], first: int, last: int, crumbs: _Crumbs) -> Iterator[tuple[int, int]]:
-    """The range, or its halves if it is too long: joined parts may have more tokens than their sum."""
+    """The range, halved until each part fits: joined atoms may have more tokens than the sum of their sizes."""
     units = sum(atom.unit is not None for atom in atoms[first:last])
     if units < 2 or _fits(atoms[first:last], crumbs):
         yield first, last
@@ -291,7 +290,7 @@ def _repeats(atoms: Sequence[_Atom], first: int, overlap: int) -> bool:
 
 
 def _groups(atoms: Sequence[_Atom], room: int, overlap: int) -> list[tuple[int, int]]:
-    """Group atoms into chunks at the lowest cost: 1 for each chunk, the square of its fill level, and the cuts."""
+    """Group atoms into chunks at the lowest cost: each chunk costs 1, the square of its fill level, and its cut."""
     best = [0.0] + [math.inf] * len(atoms)  # lowest cost for the atoms before an index
     begin = [0] * (len(atoms) + 1)  # start of the last chunk in that solution
     for first in range(len(atoms)):

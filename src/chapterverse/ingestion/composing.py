@@ -1,6 +1,6 @@
-"""Makes a page from a draft: one Markdown text with the offsets of everything in it.
+"""Makes a page from a draft: one Markdown text, with the offsets of its sections, blocks and marks.
 
-Also computes the offsets of blocks and sections and the page's title, module and address.
+Also determines the page's title, module and address.
 """
 
 import re
@@ -18,7 +18,7 @@ from chapterverse.ingestion.prompt_injection import flags_of
 
 _MARKER = re.compile(r"\s*+(?:[-*+•]|\d{1,4}[.)])\s++")
 _CHAPTER_NUMBER = re.compile(r"^(?:\d{1,3}(?:\.\d{1,3}){1,4}[.:)]?|\d{1,3}[.:)])\s+")  # 6. Legs
-_NUMBER_PREFIX = re.compile(r"^\d+\s*[-_.]+\s*(?=\D)")  # Docusaurus sorts files and folders by it and does not show it
+_NUMBER_PREFIX = re.compile(r"^\d+\s*[-_.]+\s*(?=\D)")  # Docusaurus sorts by this number and hides it
 
 
 def compose(document: Document, draft: Draft) -> Page:
@@ -35,7 +35,7 @@ def compose(document: Document, draft: Draft) -> Page:
         if part.kind != "heading":
             layout.add(part)
             continue
-        # the heading of the title has an anchor, too
+        # the heading that repeats the page's title has an anchor, too
         anchor = "" if part.anchor == NO_ANCHOR else anchors.take(plain(part.text), part.anchor)
         if part is not written_title:
             layout.begin_section(part, anchor)
@@ -140,12 +140,12 @@ def _markdown(part: Part) -> str:
 
 
 def _addressed(block: Block, links: Links) -> Block:
-    """An image with its resolved address."""
+    """The block; if it is an image, with its resolved address."""
     return replace(block, info=links.resolve(block.info)) if block.kind == "image" else block
 
 
 def _resolved(mark: Mark, links: Links) -> Mark | None:
-    """A link or an image with its resolved address; None for a link that cannot be resolved."""
+    """The mark; if it is a link or an image, with its resolved address. None for a link that cannot be resolved."""
     if mark.kind not in ("link", "image"):
         return mark
     target = links.resolve(mark.target)
@@ -153,13 +153,13 @@ def _resolved(mark: Mark, links: Links) -> Mark | None:
 
 
 def _same_title(heading: str, title: str) -> bool:
-    """Whether a heading is the title; one of them may have a chapter number."""
+    """Whether a heading repeats the title. Chapter numbers are ignored."""
     heading, title = (" ".join(text.replace("`", "").split()).casefold() for text in (heading, title))
     return heading == title or _CHAPTER_NUMBER.sub("", heading) == _CHAPTER_NUMBER.sub("", title) != ""
 
 
 def _module_of(path: str) -> str:
-    """The first folder, without Docusaurus' ordering number; empty at the root."""
+    """The first folder of a path, without the number by which Docusaurus sorts; empty for a file at the root."""
     folders = PurePosixPath(path.lstrip("/")).parts[:-1]
     return _NUMBER_PREFIX.sub("", folders[0]) if folders else ""
 
@@ -174,15 +174,15 @@ def _order(document: Document, draft: Draft) -> str:
 
 
 def _url(document: Document, draft: Draft) -> str:
-    """The draft's own address."""
+    """The address of a draft's page."""
     if draft.subpath:
         return f"{document.url.rstrip('/')}/{draft.subpath}"
     return with_slug(document.tree, document.url, draft.slug)
 
 
 def _without_contents(parts: Sequence[Part], links: Links) -> list[Part]:
-    """The parts without tables of contents of the page, which only repeat its headings: lists in which every item
-    is a link to the page itself, most of them to headings."""
+    """The parts, without tables of contents of the page itself. These are lists in which every item is only a link
+    within the page, and most items match a heading."""
     headings = [part for part in parts if part.kind == "heading"]
     anchors = {part.anchor for part in headings if part.anchor}
     words = {_words(plain(part.text)) for part in headings}
@@ -196,7 +196,7 @@ def _without_contents(parts: Sequence[Part], links: Links) -> list[Part]:
 
 
 def _jump(line: str, links: Links) -> tuple[str, str] | None:
-    """Words and anchor of a list item that is only a link to its own page; None otherwise."""
+    """The words and the anchor of a list item that is only a link within its page; None for other items."""
     text, marks = extract(line)
     marker = _MARKER.match(text)
     link = next((mark for mark in marks if mark.kind == "link"), None)

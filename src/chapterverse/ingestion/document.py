@@ -110,9 +110,9 @@ class Part:
     anchor: str = ""  # explicit anchor; empty: by the anchor style; or NO_ANCHOR
     info: str = ""  # language of code, kind of an admonition ("note"), address of an image
     caption: str = (
-        ""  # of code, an image, a table (a paragraph below the one and above the other); an admonition's label
+        ""  # of code, an image (then a paragraph below it) or a table (a paragraph above it); an admonition's label
     )
-    inside: int = 0  # how many list items, admonitions, quotes and fields of earlier parts it is inside of
+    inside: int = 0  # nesting depth: the number of list items, admonitions, quotes and fields around it
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Draft:
     title: str  # empty: the composer takes the first heading, then the file name
     parts: tuple[Part, ...]
     subpath: str = ""  # for a file with many pages (EPUB): appended to the document's url and path
-    number: float | None = None  # position given by the author: `sidebar_position`, or in a spine
+    number: float | None = None  # position given by the author, such as `sidebar_position`, or in an EPUB's spine
     slug: str = ""  # address in the front matter (Docusaurus `slug`), a relative or absolute path
 
 

@@ -38,7 +38,7 @@ _BY_CONTENT_TYPE: dict[str, BuiltInFormat] = {
     "application/x-ipynb+json": "notebook",
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
 }
-_VAGUE = ("", "text/plain", "application/octet-stream", "binary/octet-stream")  # then the name decides
+_VAGUE = ("", "text/plain", "application/octet-stream", "binary/octet-stream")  # for these, the file name decides
 
 
 def format_of_file(name: str) -> Format | None:
@@ -54,7 +54,7 @@ def readable_extensions() -> list[str]:
 
 
 def format_of_answer(url: str, content_type: str) -> Format | None:
-    """The format of a response by its content type, or by the address if that is too general."""
+    """The format of a response by its content type, or by its address if the content type is too general."""
     if content_type not in _VAGUE:
         return _BY_CONTENT_TYPE.get(content_type)
     return format_of_file(urlsplit(url).path) or ("text" if content_type == "text/plain" else None)

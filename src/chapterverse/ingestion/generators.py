@@ -37,9 +37,9 @@ _PAGES_SETTING: dict[Generator, re.Pattern[str]] = {
     "mdbook": re.compile(r"^src[ \t]*=[ \t]*['\"]([\w./-]+)['\"][ \t]*$", re.MULTILINE),
     "hugo": re.compile(r"^['\"]?contentDir['\"]?[ \t]*[:=][ \t]*['\"]?([\w./-]+)['\"]?,?[ \t]*$", re.MULTILINE),
 }
-_TITLES: dict[Generator, str] = {"mkdocs": "site_name", "sphinx": "project"}  # what the title is called; else `title`
+_TITLES: dict[Generator, str] = {"mkdocs": "site_name", "sphinx": "project"}  # key of the title; else `title`
 _TITLE = r"""^[ \t]*{}[ \t]*[:=][ \t]*u?(?:'([^'\n]{{1,200}})'|"([^"\n]{{1,200}})"|`([^`$\n]{{1,200}})`)"""
-_BARE_TITLE = r"^{}:[ \t]+([^'\"\s][^\n#]{{0,199}})"  # of YAML
+_BARE_TITLE = r"^{}:[ \t]+([^'\"\s][^\n#]{{0,199}})"  # unquoted, in YAML
 _HUGO_PARAMETERS = re.compile(r"^(?:params:|\[params\])[ \t]*\n((?:(?!\w+:|\[).*\n?)*)", re.MULTILINE)
 _HUGO_PARAMETER = re.compile(
     r"""^(?:  |\t)?([\w.-]+)[ \t]*[:=][ \t]*(?:"([^"\n]{1,200})"|'([^'\n]{1,200})'|([^\s"'\[{|>#][^\n#]{0,199}))""",
@@ -55,20 +55,20 @@ _INDEX = ("index", "readme")
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The layout of a folder."""
+    """The site generator of a folder, and where its pages are."""
 
     root: Path  # folder of the pages
     name: str  # name of the folder in addresses
     generator: Generator  # never "auto"
-    output: Path | None = None  # folder of the generator's output, next to its configuration
+    output: Path | None = None  # the project's folder, in which the generator writes its output
 
     def is_output(self, folder: Path) -> bool:
-        """Whether a folder contains the generator's output."""
+        """Whether a folder contains the files that the generator produced."""
         return folder.parent == self.output and folder.name in _OUTPUT and folder != self.root
 
 
 def lay_out(folder: Path, wanted: Generator) -> Layout:
-    """The layout of a folder. A project and its folder of pages are the same source."""
+    """The layout of a folder. For a project, it is that of its folder of pages."""
     folder = folder if folder.name not in ("", "..") else folder.resolve()
     generator, project = _find(folder, wanted)
     if generator == "sphinx" or (project is None and wanted == "auto"):
@@ -84,7 +84,7 @@ def lay_out(folder: Path, wanted: Generator) -> Layout:
 
 
 def _find(folder: Path, wanted: Generator) -> tuple[Generator, Path | None]:
-    """The generator and the folder of its configuration: this one or one above it."""
+    """The generator, and the folder with its configuration (None if there is none): this folder or one above it."""
     above = folder.absolute()
     for place in (folder, *(above.parents[:_LEVELS_UP])):
         for generator, names in _CONFIGURATIONS.items():
@@ -123,7 +123,7 @@ def _pages_of(project: Path, generator: Generator) -> Path:
 
 
 def title_of(layout: Layout) -> str:
-    """What the configuration of a project calls it; empty if it does not say."""
+    """The title in a project's configuration; empty if there is none."""
     key = _TITLES.get(layout.generator, "title")
     for place in dict.fromkeys(filter(None, (layout.root, layout.output, layout.root.parent))):
         for name, text in _configurations(place, layout.generator):
@@ -134,7 +134,7 @@ def title_of(layout: Layout) -> str:
 
 
 def hugo_parameters(layout: Layout) -> dict[str, str]:
-    """The values below `params` in the configuration of a Hugo site: what `{{< param "name" >}}` shows."""
+    """The values below `params` in the configuration of a Hugo site, which `{{< param "name" >}}` inserts."""
     found: dict[str, str] = {}
     for _, text in _configurations(layout.output, "hugo") if layout.output and layout.generator == "hugo" else ():
         block = _HUGO_PARAMETERS.search(text)
@@ -144,7 +144,7 @@ def hugo_parameters(layout: Layout) -> dict[str, str]:
 
 
 def _configurations(project: Path, generator: Generator) -> Iterator[tuple[str, str]]:
-    """The files that configure a project, by name."""
+    """The name and the text of each configuration file of a project."""
     for name in _CONFIGURATIONS.get(generator, ()):
         try:
             with (project / name).open("rb") as file:

@@ -1,8 +1,8 @@
 """Opens files that a page includes, only inside of the ingested folder.
 
-Refuses files that are hidden, too large, linked from outside of the folder, or already open (a loop). Each page has a
-budget of files and characters, so that includes cannot multiply. Files outside of the folder are listed in the ledger
-(`refused_files`).
+Refuses files that are hidden, too large, outside of the folder (also through a symbolic link), or already open (a
+loop). Each page has a budget of files and characters, so that includes cannot multiply. Files outside of the folder are
+listed in the ledger (`refused_files`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -64,9 +64,10 @@ class Inclusion:
             self._open.append(Path(tree.root, self.document.path).resolve())
 
     def read(self, wanted: str, roots: Sequence[str] = ()) -> Included | None:
-        """The file for a path: next to the including file, else in one of the folders above it.
+        """Read an included file; None if it is refused or missing.
 
-        `roots`: folders below the source's root that are searched first. None if the file is refused or missing."""
+        Its path is relative to the including file or a folder above it, or to the root if it begins with `/`. `roots`:
+        folders below the root that are searched first."""
         if len(self._open) > MAX_DEPTH or self._files >= MAX_FILES:
             return None
         outside = False
@@ -89,7 +90,7 @@ class Inclusion:
 
     @contextmanager
     def inside(self, included: Included) -> Iterator[None]:
-        """Track an included file while its own includes are read."""
+        """Treat an included file as open while its own includes are read."""
         self._open.append(included.path)
         try:
             yield

@@ -1,8 +1,8 @@
 """Encodes emphasis, links and images in the text of a draft.
 
-A reader writes marks into the text (`styled`, `picture`), between private characters that no source contains (`decode`
-removes them). So the text can be joined, cleaned and split as usual. When the page is composed, `extract` removes the
-marks and returns their positions.
+A reader writes marks into the text with functions such as `styled` and `picture`. They are delimited by
+private-use characters, which `decode` removes from every source, so the text can be joined, cleaned and split as usual.
+When the page is composed, `extract` removes the marks and returns their positions.
 """
 
 import re
@@ -16,7 +16,7 @@ _NEXT: Final = "\uf8f1"  # between the fields of a mark
 _TEXT: Final = "\uf8f2"  # between the fields and the text
 _CLOSE: Final = "\uf8f3"
 _PRIVATE = re.compile(f"[{_OPEN}-{_CLOSE}]")
-_SAFE = "/:#?&=@!$'()*+,;~"  # in an address; white space and the bar are quoted, because of tables
+_SAFE = "/:#?&=@!$'()*+,;~"  # not quoted in addresses; white space and `|` are, because of tables
 _TOKEN = re.compile(
     f"{_OPEN}(?P<kind>\\w*){_NEXT}(?P<target>[^{_OPEN}-{_CLOSE}]*){_NEXT}(?P<title>[^{_OPEN}-{_CLOSE}]*){_TEXT}|{_CLOSE}"
 )
@@ -33,7 +33,7 @@ def styled(kind: MarkKind, text: str, target: str = "") -> str:
 
 
 def formula(tex: str, block: bool = False) -> str:
-    """A formula in dollar signs; in double ones if it is a block."""
+    """A formula in dollar signs, in double dollar signs if it is a block."""
     signs = "$$" if block else "$"
     return styled("math", f"{signs}{tex}{signs}") if tex.strip() else ""
 
@@ -49,7 +49,7 @@ def note(label: str) -> str:
 
 
 def close_gaps(text: str) -> str:
-    """Remove the space before an image if a space or nothing follows."""
+    """Remove the space before an image that is followed by a space or by the end of the text."""
     return _GAP.sub(r"\1", text) if _OPEN in text else text
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 Outcome = Literal["added", "changed", "unchanged", "removed", "skipped", "failed"]
 OUTCOMES: Final[tuple[Outcome, ...]] = ("added", "changed", "unchanged", "removed", "skipped", "failed")
 KEPT_LEDGERS: Final = 50  # files; older ones are deleted
-ORDER_CHARS: Final = 160  # of an instruction that are shown
+ORDER_CHARS: Final = 160  # of an instruction in the ledger; the rest is cut off
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Row:
     why: str = ""
     chunks: int = 0
     flags: tuple[str, ...] = ()
-    orders: tuple[Order, ...] = ()  # the reasons for its flag
+    orders: tuple[Order, ...] = ()  # the instructions that caused the flag
 
 
 @dataclass(slots=True)
@@ -103,7 +103,7 @@ class Ledger:
 
 
 def places_before(folder: Path, source: str, edition: str) -> list[str]:
-    """Where a source of an edition was read from the last time; none if that is not known."""
+    """The places from which a source of an edition was read in its last run; empty if they are not known."""
     for path in sorted(folder.glob("*.json"), reverse=True):
         with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
             run = json.loads(path.read_text("utf-8"))

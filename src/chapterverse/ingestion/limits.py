@@ -9,7 +9,7 @@ MAX_HIDDEN_DEPTH: Final = 500  # hidden elements inside each other in Markdown a
 
 
 def whole_number(text: str | None, default: int) -> int:
-    """A number in a document, or the default if it is invalid or too large. `int` raises for 5,000 digits."""
+    """A number in a document, or the default if it is invalid or has more than 9 digits. (`int` raises for 5,000.)"""
     digits = (text or "").strip()
     if not digits.isascii() or not digits.isdecimal() or len(digits) > 9:
         return default
@@ -29,6 +29,6 @@ def nesting_depth(text: str) -> int:
 
 
 def require_hidden_depth(depth: int) -> None:
-    """Refuse deeply nested hidden elements: each closing tag searches all open ones."""
+    """Raise Unreadable if hidden elements are nested too deeply, because each closing tag searches all open ones."""
     if depth > MAX_HIDDEN_DEPTH:
         raise Unreadable("its hidden elements are nested too deeply")

@@ -38,7 +38,7 @@ def page_address(tree: Tree, path: str, slug: str = "") -> str:
 
 
 def with_slug(tree: Tree | None, url: str, slug: str) -> str:
-    """Replace the last part of an address by the slug; a slug that begins with a slash is relative to the root."""
+    """The address with its last part replaced by the slug; a slug that begins with a slash is relative to the root."""
     stem, _, last = url.rstrip("/").rpartition("/")
     if not _SLUG.fullmatch(slug) or "://" not in stem:
         return url
@@ -77,7 +77,7 @@ class Links:
         path, query, anchor = _split(target)
         if not path:
             return f"{self.url}{query}{anchor}"
-        if path.startswith("@site/"):  # Docusaurus: the project
+        if path.startswith("@site/"):  # Docusaurus: relative to the project
             path = path.removeprefix("@site").removeprefix("/docs")
         for wanted in self._places(path, tree):
             if found := find_file(tree, wanted):
@@ -92,7 +92,7 @@ class Links:
         return urljoin(f"{site}/" if site == tree.base else site, target)
 
     def _public(self, path: str, tree: Tree) -> str:
-        """A static file of a book that is not published."""
+        """The path of a static file, for a book that is not published; empty if there is none."""
         for folder in ("static", "public") if path.startswith("/") else ():
             below = posixpath.normpath(f"{folder}/{path.lstrip('/')}")
             if below.startswith(folder) and any(
@@ -126,7 +126,7 @@ class Links:
             ("index", "_index")
         )
         near_page = posixpath.normpath(posixpath.join(page, path)) if is_folder else near_file
-        from_root = posixpath.normpath(path)  # Docusaurus
+        from_root = posixpath.normpath(path)  # as in Docusaurus
         return [place for place in dict.fromkeys((near_file, near_page, from_root)) if not place.startswith("..")]
 
     def _is_below(self, path: str) -> bool:

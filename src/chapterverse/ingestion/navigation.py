@@ -1,8 +1,8 @@
 """Reads the order and the chapters of a source's pages from the site's navigation.
 
 Each generator has its own file: Sphinx `toctree` directives, mdBook `SUMMARY.md`, MkDocs `nav`, Docusaurus `sidebars`,
-Antora `nav.adoc`. `_READERS` names a function for each. It never raises: if a navigation cannot be read, the list is
-empty, and pages are sorted by their paths.
+Antora `nav.adoc`. `_READERS` names the function for each. These functions never raise: if a navigation cannot be read,
+the list is empty, and pages are sorted by their paths.
 """
 
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ def navigation(root: Path, generator: Generator) -> list[NavigationEntry]:
 
 
 def entries(root: Path, generator: Generator) -> dict[str, NavigationEntry]:
-    """Every page of the navigation by its path, in order."""
+    """The navigation entries by the paths of their pages, in order."""
     found: dict[str, NavigationEntry] = {}
     for entry in navigation(root, generator):
         found.setdefault(entry.path, entry)

@@ -1,8 +1,8 @@
 """Sort keys for the reading order of pages.
 
-A page in the site's navigation is sorted by its position there. Otherwise the index page of a folder comes first, then
-pages and folders with a number, given by the author or at the beginning of the name, then files, then folders, by name,
-9 before 10.
+A page in the site's navigation is sorted by its position there. For other pages, the order in a folder is: the index
+page; pages and folders with a number (set by the author, or at the beginning of the name); other files; other folders.
+Within these groups, the order is by number, then by name (9 before 10).
 """
 
 import math
@@ -32,15 +32,15 @@ def order_in_navigation(place: int) -> str:
 
 
 def chapter_of(order: str, number: float | None) -> str:
-    """The sort key of a chapter in a file with many."""
+    """The sort key of a chapter in a file with several chapters."""
     return f"{order}{_STEP}{_place('', number, '2')}"
 
 
 def number_of(value: object) -> float | None:
-    """A number given by an author, if it can be used for sorting."""
+    """A number set by an author; None if it cannot be used for sorting."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    if isinstance(value, float) and not math.isfinite(value):  # not for a huge integer, which cannot be converted
+    if isinstance(value, float) and not math.isfinite(value):  # `isfinite` raises for a huge integer
         return None
     return float(min(max(value, -_MOST), _MOST))
 

@@ -32,7 +32,7 @@ from chapterverse.ingestion.workers import DocumentReader
 
 UNNAMED: Final = Edition()
 LOOKS: Final = 12  # tries for an index that is still loading: about a minute
-BATCH: Final = 64  # passages embedded together: some seconds of work, so that little is lost after a kill
+BATCH: Final = 64  # passages embedded together: a few seconds of work, so that a killed process loses little
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class _Ready:
 async def ingest(
     sources: Sequence[Source], workshop: Workshop, *, into: Edition = UNNAMED, fresh: bool = False
 ) -> Ledger:
-    """Update an edition from its sources; `fresh` starts from nothing. Other editions are not changed."""
+    """Update an edition from its sources; with `fresh`, ingest it from scratch. Other editions are not changed."""
     ledger = Ledger(tuple(source.key for source in sources), into.key, places=tuple(source.place for source in sources))
     before, alone = await pages_before(workshop.index, into) if fresh else ([], False)
     async with _run(workshop, ledger, fresh=alone) as run:
@@ -89,7 +89,7 @@ async def ingest(
 
 
 async def forget(keys: Collection[str], workshop: Workshop, editions: Collection[str] | None = None) -> Ledger:
-    """Remove all pages of these sources from these editions, or from all."""
+    """Remove all pages of these sources from these editions; None: from all editions."""
     await _require_book(workshop.index)
     ledger = Ledger(tuple(keys))
     async with _run(workshop, ledger, fresh=False) as run:
@@ -120,8 +120,8 @@ async def reembed(workshop: Workshop) -> Ledger:
 async def recalibrate(
     workshop: Workshop, false_answers: float | None = None, editions: Collection[str] | None = None
 ) -> Manifest:
-    """Fit the map from cosine to relevance again, for these editions or for all. `false_answers`: the share of
-    questions without an answer in the book that may be answered without a key; None keeps the current one."""
+    """Fit the map from cosine to relevance again, for these editions (None: all). `false_answers`: the accepted share
+    of unanswerable questions that are answered without a key; None keeps the current value."""
     await _require_book(workshop.index)
     ledger = Ledger(("the stored book",))
     async with _run(workshop, ledger, fresh=False) as run:
@@ -140,8 +140,8 @@ def require_same_model(manifest: Manifest | None, embedder: Embedder) -> None:
 
 
 async def pages_before(index: Index, edition: Edition) -> tuple[list[Page], bool]:
-    """The pages that a fresh start of an edition will forget, and whether there are no other editions. If the book
-    cannot be read, nothing is known or kept."""
+    """The pages that a fresh start of an edition will remove, and whether the book has no other editions. If the book
+    cannot be read: no pages, and True."""
     with suppress(RetrievalUnavailable):
         pages = await index.pages()
         own = [page for page in pages if page.edition == edition.key]
@@ -150,7 +150,7 @@ async def pages_before(index: Index, edition: Edition) -> tuple[list[Page], bool
 
 
 async def _require_book(index: Index) -> None:
-    """Raise if there is no book. Waits longer than a search for a book that is slow to load."""
+    """Raise if there is no book. Tries again while the index is still loading, for longer than a search does."""
     for _ in range(LOOKS - 1):
         with suppress(IndexTimeout):
             await index.manifest()
@@ -192,14 +192,14 @@ class _Run:
     shelf: dict[str, Edition] = field(default_factory=dict)  # all editions before the run, by key
     touched: set[str] = field(default_factory=set)  # keys of the editions that have changed
     edition: str = ""  # key of the edition that is ingested
-    _known: dict[str, PageRecord] = field(default_factory=dict)  # its earlier pages, unless it starts from nothing
+    _known: dict[str, PageRecord] = field(default_factory=dict)  # earlier pages of the edition; empty if fresh
     _waiting: list[_Ready] = field(default_factory=list)
     _embedding: asyncio.Task[None] | None = None  # of the previous batch; the next one is read meanwhile
     _seen: set[str] = field(default_factory=set)  # page ids of this run
     _find_image: Callable[[str], Path | None] = lambda _: None  # of the current source
 
     def begin(self, into: Edition, named: str, *, fresh: bool) -> None:
-        """Set the edition that is ingested. The user's title takes precedence over that of its sources."""
+        """Set the edition to ingest. A title given by the user or an earlier run takes precedence over `named`."""
         old = self.shelf.get(into.key, into)
         self.shelf[into.key] = replace(old, title=into.title or old.title or named)
         self.edition = into.key
@@ -207,12 +207,12 @@ class _Run:
             self._known = {at: record for at, record in self.held.items() if record.edition == into.key}
 
     async def take(self, source: Source) -> None:
-        """Ingest one source: its pages, and remove those that no longer exist."""
+        """Ingest the pages of one source, and remove its earlier pages that no longer exist."""
         earlier = [record for record in self._known.values() if record.source == source.key]
         known: dict[str, list[PageRecord]] = {}  # earlier pages by the address of their document
         for record in earlier:
             known.setdefault(record.document or record.url, []).append(record)
-        gone: dict[str, str] = {}  # the reason for the removal of a page, by document
+        gone: dict[str, str] = {}  # document → reason for removing its pages
         remembered = {url: records[0] for url, records in known.items()} if self._same_recipe else {}
         async with aclosing(source.documents(remembered)) as documents:
             async for fetched in documents:
@@ -226,7 +226,7 @@ class _Run:
             await self.remove(vanished, gone)
 
     async def forget_rest(self, before: Iterable[Page]) -> None:
-        """Record the removal of earlier pages that a fresh start has not found again."""
+        """Remove the earlier pages that a fresh start has not found again, and record that in the ledger."""
         rest = [page for page in before if page.page_id not in self._seen]
         for page in rest:
             self.held.pop(page.page_id, None)
@@ -234,7 +234,7 @@ class _Run:
         await self.writer.remove([page.page_id for page in rest])
 
     async def queue(self, page: Page, record: PageRecord, chunks: list[Chunk], outcome: Outcome) -> None:
-        """Queue a page to be embedded and stored; the previous batch may still be running."""
+        """Queue a page to be embedded and stored. Starts a batch if enough passages are waiting."""
         self.held[page.page_id] = record
         self.touched.add(page.edition)
         self.shelf[page.edition] = replace(self.shelf[page.edition], recipe=RECIPE)
@@ -278,7 +278,7 @@ class _Run:
         return published
 
     async def _described(self, key: str, false_answers: float | None) -> Edition:
-        """The manifest entry of an edition. If it has changed, it is calibrated again."""
+        """The manifest entry of an edition. An edition that has changed is calibrated again."""
         edition = self.shelf[key]
         pages = sum(record.edition == key for record in self.held.values())
         if key not in self.touched:
@@ -334,7 +334,7 @@ class _Run:
             self.ledger.write(Row(page.url, "failed", why))
             return
         if before is not None and self._same_recipe and await self.workshop.index.page(page.page_id) == page:
-            self._keep([before])  # a file that this page might have included has changed, but not the page
+            self._keep([before])  # the page is the same: a file has changed that it might have included
             return
         self._seen.add(page.page_id)
         record = PageRecord(
@@ -361,7 +361,7 @@ class _Run:
         self.ledger.write(Row(url, "failed", f"{why} (the earlier page is kept)" if known else why))
 
     async def remove(self, records: list[PageRecord], gone: dict[str, str], why: str = "no longer there") -> None:
-        """Remove pages."""
+        """Remove pages and record the reasons in the ledger."""
         await self.writer.remove([record.page_id for record in records])
         for record in records:
             del self.held[record.page_id]
@@ -400,13 +400,13 @@ class _Run:
 
 
 def _orders(chunk: Chunk) -> list[Order]:
-    """The instructions of a flagged chunk, for the ledger; they may be in a heading above it."""
+    """The instructions of a flagged chunk, for the ledger; its breadcrumb if they are not in the text of the chunk."""
     texts = [chunk.text[start:end] for start, end in orders_in(chunk.text)] or [chunk.breadcrumb]
     return [Order(chunk.section_heading, " ".join(text.split())[:ORDER_CHARS]) for text in texts]
 
 
 def _digest(document: Document) -> str:
-    """Changes whenever the page or the way it is read changes."""
+    """A hash of a document's content and of everything that determines how it is read."""
     read_as = (RECIPE, document.url, document.path, document.format, document.anchors, document.module)
     how = "\x1f".join((*read_as, *map(str, document.folders), document.surroundings))
     return hashlib.sha256(how.encode("utf-8", "surrogatepass") + b"\x1e" + document.data).hexdigest()

@@ -14,14 +14,14 @@ ADDRESSES_ASSISTANT: Final = "addresses_assistant"
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A pattern in lower case, and words of which a text must have one: most pages have none, which saves time."""
+    """A pattern in lower case. To save time, it is only searched in texts that contain one of `words`."""
 
     words: tuple[str, ...]
     pattern: re.Pattern[str]
 
 
 def _rule(words: str, *patterns: str) -> _Rule:
-    # a space in a pattern matches any whitespace
+    # a space in a pattern matches one or more whitespace characters
     return _Rule(tuple(words.split()), re.compile("|".join(patterns).replace(" ", r"\s++").replace(r"\s++?", r"\s*+")))
 
 
@@ -112,10 +112,10 @@ _SHAPE = (
 _CLAUSE = r"(?:^|[,;:\"'(*>]|\b(?:and|please|then|also|now|must|should)\s)\W{0,20}"  # where an instruction may begin
 _TO_ANSWER: Final = re.compile(rf"{_CLAUSE}(?:{_SHAPE})\s")
 _TO_MESSAGE: Final = re.compile(rf"{_CLAUSE}(?:{_GARBLE})\s")
-# Programs give answers, too: these words mean that the answer of a program is meant.
+# If one of these is near, the text is about the answer of a program, not of an assistant.
 _OF_PROGRAM: Final = re.compile(r"`|\b(?:http|headers?|status|cookies?|json|endpoints?|handlers?|quiz|server)\b")
 _BREAK: Final = re.compile(r"[.!?:;]\s|\n\s*\n|\n\s*[-*#>|\d]|\|")
-_REACH: Final = 160  # characters around the mention of an answer
+_REACH: Final = 160  # characters that are searched before and after the mention of an answer
 _BETWEEN_PARAGRAPHS: Final = re.compile(r"\n\s*\n")
 
 
@@ -137,7 +137,7 @@ def orders_in(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def _order_in(text: str) -> int | None:
-    """The start of the first instruction."""
+    """The start of the first instruction in a text; None if there is none."""
     small = text.lower()
     if len(small) != len(text):  # the lower case of some letters has two characters
         small = "".join(letter.lower() if len(letter.lower()) == 1 else letter for letter in text)
@@ -152,7 +152,7 @@ def _order_in(text: str) -> int | None:
 
 
 def _about_an_answer(small: str, answer: re.Pattern[str], order: re.Pattern[str]) -> list[int]:
-    """The starts of sentences that say what to do with an answer, before or right after they mention it."""
+    """The starts of clauses that mention an answer and have an instruction about it, before or right after it."""
     found = []
     for named in answer.finditer(small):
         before = _BREAK.split(small[max(0, named.start() - _REACH) : named.start()])[-1]

@@ -1,8 +1,8 @@
 """Reads the navigation of MkDocs, mdBook, Docusaurus, VitePress and Starlight.
 
-YAML is read with the safe loader and without aliases. A configuration in JavaScript is never run: its strings are read
-in order, and those that name a page of the book give the order; the labels of the objects around them are the chapters.
-If a file cannot be read, the navigation is empty.
+YAML is read with the safe loader and without aliases. A configuration in JavaScript is never run. Its strings are read
+in order: those that name a page of the book give the order of pages, and the labels of the objects around them are the
+chapters. If a file cannot be read, the navigation is empty.
 """
 
 import re
@@ -31,7 +31,7 @@ _MAX_BRACKETS: Final = 60  # nesting depth that is tracked in a script
 _LEVELS_UP: Final = 3
 _SCRIPTS: Final = ("js", "ts", "mjs", "cjs", "mts", "json")
 _SUMMARY_LINE = re.compile(r"([ \t]*+)([-*+]|\d{1,9}[.)])?[ \t]*+\[([^\[\]]{0,300})\]\(<?([^()<>\s]{0,300})>?\)[ \t]*+")
-_LITERATE: Final = ("SUMMARY.md", "index.md", "README.md")  # lists of a folder's pages
+_LITERATE: Final = ("SUMMARY.md", "index.md", "README.md")  # files that may list the pages of their folder
 _LINK = re.compile(r"\]\(<?([^()<>\s]{1,300})>?\)")
 _SUMMARY_PART = re.compile(r"#{1,6}[ \t]++(.+)")
 _COMMENT = re.compile(r"/\*.{0,20000}?\*/|(?<![:'\"\w])//[^\n]*", re.DOTALL)
@@ -61,7 +61,7 @@ class _Bracket:
 
 
 def mkdocs(root: Path) -> list[NavigationEntry]:
-    """`nav` of `mkdocs.yml`, else all pages by file name."""
+    """The pages in the `nav` of `mkdocs.yml`; all pages by file name if it has no `nav`."""
     text = _beside(root, ("mkdocs.yml", "mkdocs.yaml"))
     found = _load_yaml(text) if "nav:" in text else None
     nav = found.get("nav") if isinstance(found, dict) else None
@@ -72,7 +72,7 @@ def mkdocs(root: Path) -> list[NavigationEntry]:
 
 
 def _mkdocs_place(path: str) -> list[tuple[int, int, str]]:
-    """Sort key: files before folders, the index first, then by name."""
+    """A sort key: the index page, then files by name, then folders by name."""
     *folders, name = path.split("/")
     first = 0 if name.rpartition(".")[0] in ("index", "README") else 1
     return [*((1, 0, folder) for folder in folders), (0, first, name)]
@@ -105,19 +105,19 @@ def _in_folder(root: Path, folder: str) -> list[str]:
 
 
 def mdbook(root: Path) -> list[NavigationEntry]:
-    """`SUMMARY.md`: indented links are chapters of the one above."""
+    """The pages in `SUMMARY.md`. An indented link belongs to the chapter above it."""
     entries: list[NavigationEntry] = []
     above: list[tuple[int, str]] = []
     part: tuple[str, ...] = ()
     titled = False
     for line in _read(root / "SUMMARY.md").split("\n"):
-        if heading := _SUMMARY_PART.fullmatch(line):  # the first may be the title of the file
+        if heading := _SUMMARY_PART.fullmatch(line):  # the first heading may be the title of the file
             part, above = (heading[1].strip(),) if entries or titled else (), []
             titled = True
         if len(line) > 1000 or not (found := _SUMMARY_LINE.fullmatch(line)):
             continue
         depth, title, target = len(found[1].expandtabs(4)), found[3], found[4]
-        if not found[2]:  # a prefix or suffix chapter is in no part
+        if not found[2]:  # a prefix or suffix chapter belongs to no part
             part, above = (), []
         while above and above[-1][0] >= depth:
             above.pop()
@@ -128,19 +128,19 @@ def mdbook(root: Path) -> list[NavigationEntry]:
 
 
 def docusaurus(root: Path) -> list[NavigationEntry]:
-    """`sidebars.js`, which names pages by their ids."""
+    """The pages in `sidebars.js`, which names them by their ids."""
     text = _beside(root, tuple(f"sidebars.{ending}" for ending in _SCRIPTS))
     return _of_script(text, root, _docusaurus_ids(root)) if text else []
 
 
 def vitepress(root: Path) -> list[NavigationEntry]:
-    """`sidebar` of `.vitepress/config`."""
+    """The pages in the `sidebar` of `.vitepress/config`."""
     text = _sidebar_text(_place_beside(root, tuple(f".vitepress/config.{ending}" for ending in _SCRIPTS)))
     return _of_script(text, root, {})
 
 
 def starlight(root: Path) -> list[NavigationEntry]:
-    """`sidebar` of `astro.config`. It names pages without the folder of the default language."""
+    """The pages in the `sidebar` of `astro.config`, which names them without the folder of the default language."""
     place = _place_beside(root, tuple(f"astro.config.{ending}" for ending in _SCRIPTS), levels=4)
     text = _sidebar_text(place)
     language = _LANGUAGE.search(_read(place)) if place else None
@@ -151,7 +151,7 @@ def starlight(root: Path) -> list[NavigationEntry]:
 
 
 def _sidebar_text(place: Path | None) -> str:
-    """The part of a configuration that has the sidebar, with the file that the sidebar is imported from."""
+    """The text of a configuration from its sidebar on, followed by the file that the sidebar is imported from."""
     text = _read(place) if place else ""
     imported = _IMPORTED_SIDEBAR.search(text)
     if place and imported:
@@ -182,7 +182,7 @@ def _of_script(text: str, root: Path, ids: dict[str, str]) -> list[NavigationEnt
 
 
 def _named_pages(root: Path, key: str, said: str, ids: dict[str, str]) -> list[str]:
-    """The pages that a string of a script names."""
+    """The paths of the pages that a string of a script names."""
     if key in _FOLDER_KEYS:
         return _below(root, said)
     path = "" if key in _LABEL_KEYS else ids.get(said) or (_page_at(root, said) if key in _PAGE_KEYS else "")
@@ -203,7 +203,7 @@ def _chapters(around: Sequence[_Bracket]) -> tuple[str, ...]:
 
 
 def _docusaurus_ids(root: Path) -> dict[str, str]:
-    """Paths of pages by id: the path without numbers and extension; an `id` in the page replaces the last part."""
+    """Paths of pages by id. Ids are paths without numbers and extensions; an `id` in a page replaces the last part."""
     ids: dict[str, str] = {}
     for path in _pages(root):
         if PurePosixPath(path).name.startswith("_"):
@@ -237,7 +237,7 @@ def _pages(root: Path) -> tuple[str, ...]:
 
 
 def _page_at(root: Path, target: str) -> str:
-    """The file below the root for a link of a navigation."""
+    """The path of the file that a link of a navigation names; empty if there is none."""
     path = target.partition("#")[0].partition("?")[0].strip().lstrip("/").removeprefix("./")
     if "://" in target or len(path) > 300 or " " in path:
         return ""

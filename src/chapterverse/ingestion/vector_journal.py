@@ -1,7 +1,7 @@
 """Stores unpublished vectors on disk, so that a crash or Ctrl-C loses no paid work.
 
-It is one SQLite file next to the index, with keys of embedding model and text. It is removed after publishing, because
-then the index has the vectors.
+It is one SQLite file next to the index, with the embedding model and a hash of the text as the key. It is removed after
+publishing, because the index then has the vectors.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ class VectorJournal:
         self._database.close()
 
     async def embed(self, passages: Sequence[str]) -> tuple[Vectors, int]:
-        """The vectors of the passages in their order, and how many of them had to be computed."""
+        """The vectors of the passages in their order, and the number of different passages that had to be embedded."""
         keys = [text_hash(passage) for passage in passages]
         found = {key: vector for key in set(keys) if (vector := self._find(key)) is not None}
         missing = {key: passage for key, passage in zip(keys, passages, strict=True) if key not in found}

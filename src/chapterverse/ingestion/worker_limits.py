@@ -14,16 +14,16 @@ PACKED = ("epub", "pdf")  # formats whose text is compressed
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """Limits of a worker process that reads documents. They are integers, because they are passed as arguments."""
+    """Limits of a worker process that reads documents. They are integers, because they are command-line arguments."""
 
     memory: int = 1024 * MEBIBYTE  # bytes of address space of the whole process
     seconds: int = 8  # CPU time for any document
     seconds_per_mebibyte: int = 20  # additional time for each MiB; ordinary documents take less than 3
     reply: int = 8 * MEBIBYTE  # size of the pages and chunks of any document
-    growth: int = 30  # maximum size of the reply relative to the document; texts are in it about four times
+    growth: int = 30  # maximum size of the reply relative to the document; a reply has each text about four times
 
     def seconds_for(self, document: Document) -> int:
-        """CPU seconds for a document. The limit of wall-clock time is three times that, because of busy machines."""
+        """CPU seconds for a document. The wall-clock limit is three times as long, because machines may be busy."""
         return self.seconds + self.seconds_per_mebibyte * len(document.data) // MEBIBYTE
 
     def reply_for(self, document: Document) -> int:
@@ -33,5 +33,5 @@ class ReadLimits:
 
     @property
     def memory_reason(self) -> str:
-        """The reason for the ledger."""
+        """The reason for the ledger if the memory limit is exceeded."""
         return f"reading it needs more than {self.memory // MEBIBYTE} MiB of memory"

@@ -3,8 +3,8 @@
 It reads requests from stdin and writes a reply for each to stdout, as length-prefixed pickles. It ends when stdin is
 closed, so it never outlives its parent.
 
-A `read` worker parses untrusted files. It has limits: memory of the process, CPU time for each document, and the size
-of each reply. A parser that exceeds a limit or crashes ends this process, not the ingest.
+A `read` worker parses untrusted files. It limits the memory of the process, the CPU time for each document, and the
+size of each reply. A parser that exceeds a limit or crashes ends this process, not the ingest.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ class LimitedReader:
         _limit(resource.RLIMIT_AS, limits.memory)
 
     def handle(self, request: tuple[Document, int]) -> bytes:
-        """The pickled reply to a request."""
+        """Read a document; returns the pickled reply."""
         document, window = request
         _limit(resource.RLIMIT_CPU, _cpu_seconds() + self._limits.seconds_for(document))
         reply = self._reply(document, window)
@@ -108,7 +108,7 @@ class Embedding:
         self._embedder: Embedder | None = None
 
     def handle(self, texts: list[str]) -> bytes:
-        """The pickled vectors. The model is loaded with the first request."""
+        """Embed texts; returns the pickled vectors. The model is loaded at the first request."""
         if self._embedder is None:
             from chapterverse.embeddings.local import LocalEmbedder
 

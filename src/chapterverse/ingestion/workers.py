@@ -68,11 +68,11 @@ class Worker:
         return worker
 
     async def ask(self, request: object, *, seconds: float, most: int) -> bytes:
-        """The reply to a request. After `WorkerEnded` or a cancellation the process has ended."""
+        """Send a request and return the reply. After `WorkerEnded` or a cancellation the process has ended."""
         try:
             assert self._process.stdin is not None
             packed = pickle.dumps(request, pickle.HIGHEST_PROTOCOL)
-            with contextlib.suppress(ConnectionError):  # it ended; `_receive` raises the reason
+            with contextlib.suppress(ConnectionError):  # the process has ended; `_receive` raises the reason
                 self._process.stdin.write(HEADER.pack(len(packed)))
                 self._process.stdin.write(packed)
                 await self._process.stdin.drain()
@@ -176,7 +176,7 @@ class _Reply(pickle.Unpickler):
 
 @asynccontextmanager
 async def sharing_work(embedder: Embedder, workers: int) -> AsyncIterator[Embedder]:
-    """The embedder for a run. With several workers, the local model runs in processes; a remote one is not shared."""
+    """The embedder for a run. With several workers, the local model runs in processes; others are not changed."""
     from chapterverse.embeddings.local import LocalEmbedder
 
     if workers == 1 or not isinstance(embedder, LocalEmbedder):
@@ -201,7 +201,7 @@ class EmbeddingWorkers(EmbedderWrapper):
 
     @property
     def engine(self) -> str:
-        """The engine, for people."""
+        """The description of the engine, for messages."""
         return f"{self._embedder.engine}, in worker processes"
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
@@ -231,5 +231,5 @@ class EmbeddingWorkers(EmbedderWrapper):
         worker = await self._free.get()
         packed = await worker.ask(texts, seconds=600.0, most=2**30)
         self._free.put_nowait(worker)
-        shape, data = pickle.loads(packed)  # noqa: S301 - it parses only our own passages
+        shape, data = pickle.loads(packed)  # noqa: S301 - this worker reads only passages, no untrusted files
         return np.frombuffer(data, np.float32).reshape(shape)

@@ -1,4 +1,4 @@
-"""Readers: one module for each format turns a document into drafts of pages. They are imported on first use."""
+"""Readers: one module for each format, which turns a document into drafts of pages. Imported on first use."""
 
 from collections.abc import Callable
 from importlib import import_module

@@ -9,11 +9,11 @@ from typing import Final
 from chapterverse.ingestion.document import Unreadable
 
 _LARGEST: Final = 200 * 1024 * 1024  # bytes of all files, unpacked
-_DENSEST: Final = 200  # maximum ratio of unpacked to packed size; about ten for text
+_DENSEST: Final = 200  # maximum ratio of unpacked to packed size; text has about 10
 _SMALL: Final = 10 * 1024 * 1024  # unpacked bytes up to which the ratio is not checked
 _MOST_FILES: Final = 50_000
 
-# What `zipfile` raises for damaged files: it trusts the lengths, offsets and encodings in them.
+# Exceptions that `zipfile` raises for damaged files, because it trusts their lengths, offsets and encodings.
 DAMAGE: Final = (
     zipfile.BadZipFile,
     zlib.error,
@@ -27,7 +27,7 @@ DAMAGE: Final = (
 
 
 def refuse_bombs(archive: zipfile.ZipFile, packed: int) -> None:
-    """Refuse an archive that is encrypted or unpacks to too much data."""
+    """Raise Unreadable for an archive that is encrypted, has too many files or unpacks to too much data."""
     files = archive.infolist()
     size = sum(info.file_size for info in files)
     if len(files) > _MOST_FILES:

@@ -9,7 +9,7 @@ from chapterverse.ingestion.document import Unreadable
 from chapterverse.ingestion.inline import remove_private
 
 _CONTROL_BYTES = bytes(b for b in range(32) if b not in b"\t\n\r\f\x1b")
-_CONTROL_SHARE = 0.02  # of all bytes; text has almost none, random bytes have a tenth
+_CONTROL_SHARE = 0.02  # maximum share of control bytes; text has almost none, random data a tenth
 
 # Control characters, soft hyphens, zero-width and bidirectional marks, fillers, tag characters and variation
 # selectors, which can hide text from people. Joiners are kept between letters of scripts that need them.
@@ -24,7 +24,7 @@ _MAX_REPEATED = 1_000_000  # characters of cells that are repeated in the rows a
 
 
 def decode(data: bytes) -> str:
-    """The text of a file: UTF-8, UTF-16 with its mark, or Windows Latin; newlines are `\\n`."""
+    """The text of a file in UTF-8, UTF-16 with a byte order mark, or Windows-1252; newlines become `\\n`."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         try:
             text = data.decode("utf-16")
@@ -47,12 +47,12 @@ def _decode_bytes(data: bytes) -> str:
 
 
 def visible(text: str) -> str:
-    """The text without invisible characters; whitespace is kept. For code."""
+    """The text without invisible characters. White space is kept, because it matters in code."""
     return _HIDDEN.sub("", text)
 
 
 def clean_inline(text: str) -> str:
-    """One line of text: composed characters, single spaces, no invisible characters."""
+    """The text as one line: with composed characters and single spaces, without invisible characters."""
     return " ".join(visible(unicodedata.normalize("NFC", text)).split())
 
 
@@ -69,7 +69,7 @@ def spread(rows: Sequence[Sequence[str | Cell]]) -> list[list[str]]:
     """Repeat each cell in the rows and columns that it spans. If the table would become too large, these cells are
     empty instead."""
     spread_rows: list[list[str]] = []
-    reaching: dict[int, tuple[int, str]] = {}  # column → rows still covered, and the text
+    reaching: dict[int, tuple[int, str]] = {}  # column → number of rows still covered, and the text
     room = _MAX_REPEATED
     for row in rows:
         line: list[str] = []
@@ -99,7 +99,7 @@ def _take_reaching(line: list[str], reaching: dict[int, tuple[int, str]]) -> Non
 
 
 def pipe_table(rows: Sequence[Sequence[str]], heads: int = 1) -> str:
-    """A Markdown table. The first `heads` rows become its header; short rows are padded. Empty if all cells are."""
+    """A Markdown table. The first `heads` rows become its header; short rows are padded. Empty if the cells are."""
     cells = [[clean_inline(cell).replace("|", "\\|") for cell in row] for row in rows]
     heads = sum(any(row) for row in cells[:heads])
     cells = [row for row in cells if any(row)]

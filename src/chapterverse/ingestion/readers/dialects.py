@@ -16,7 +16,7 @@ _MKDOCS_BLOCK = re.compile(r'(?:!!!|\?\?\?\+?)\s*+([\w-]++)[\s\w-]*+(?:(?<=\s)"(
 _SLASHES = re.compile(r"/{3,}\s*(?:([\w-]+)\s*(?:\|\s*(.*))?)?")
 _COMMENT_TERM = re.compile(r"^(<!--[^\n]{0,300}-->[ \t]*\n\n?:[ ]{3})", re.MULTILINE)  # a definition with a hidden term
 _AFTER_HTML = re.compile(r"^([ \t]*</\w+>[ \t]*)\n(?=[ ]{0,3}\[[^\[\]\n]{1,200}\]:[ \t])", re.MULTILINE)
-_BROKEN_RULE = re.compile(r"[ \t:|-]+")  # of a table; Python-Markdown lets it have gaps
+_BROKEN_RULE = re.compile(r"[ \t:|-]+")  # the line below a table's header; Python-Markdown allows gaps in it
 _DEFINED = re.compile(r"^[ \t]{0,12}\[([^\[\]\n]{1,300})\]:", re.MULTILINE)
 _OBJECT = re.compile(r"(?<![\]\\!])\[(`[^`\n]{1,200}`|[^\[\]`\n]{1,200})\]\[((?:[\w-]+\.)+[\w-]+|)\](?![(\[])")
 _MKDOCS_TAB = re.compile(r'===[+!]?\s+"(.+)"\s*')
@@ -35,11 +35,11 @@ _SHORTCODE = re.compile(
     r"|\{\{[<%]-?\s*+(?P<end>/?)\s*+(?P<name>[\w./-]++)(?P<rest>(?:(?!\{\{)[\s\S]){0,9000}?)(?:/|(?<!\s))\s*+-?[>%]\}\}",
     re.MULTILINE,
 )
-# where the value of a site's setting is not known, its name is shown
+# inserts a parameter of the site; if its value is not known, its name is shown
 _SETTING = re.compile(r'\{\{[<%]\s*(?:skew|param)\s+"?([\w.-]+)"?[^{}]{0,200}[>%]\}\}')
 _ARGUMENT = re.compile(r'(?:([\w-]+)\s*=\s*)?(?:"((?:[^"\\]|\\.)*)"|`([^`]*)`|([^\s"=`]+))')
 _LINE_START = re.compile(r"[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)?")
-_HEADINGS = {  # what the documentation theme of Kubernetes writes for its heading shortcode
+_HEADINGS = {  # texts of the `heading` shortcode in the documentation of Kubernetes
     "cleanup": "Cleaning up",
     "objectives": "Objectives",
     "options": "Options",
@@ -51,12 +51,12 @@ _HEADINGS = {  # what the documentation theme of Kubernetes writes for its headi
 
 
 def rewrite(text: str, settings: Mapping[str, str]) -> str:
-    """Plain Markdown with marks, from any of the dialects. `settings`: values of the site's parameters by name."""
+    """Convert any of the dialects to plain Markdown with marks. `settings`: values of the site's parameters by name."""
     if "{{<" in text or "{{%" in text:
         text = _rewrite_hugo(_SETTING.sub(lambda found: settings.get(found[1], f"{{{found[1]}}}"), text))
     if "][^" in text:  # Python-Markdown: a reference followed by a footnote
         text = text.replace("][^", "]\u200b[^")
-    if "]:" in text:  # HTML continues to the next blank line
+    if "]:" in text:  # in CommonMark, an HTML block ends only at a blank line
         text = _AFTER_HTML.sub("\\1\n\n", text)
     if " markdown" in text and "</" in text:
         text = "".join(piece if fenced else _MD_IN_HTML.sub(_spaced, piece) for fenced, piece in programs(text))
@@ -66,7 +66,7 @@ def rewrite(text: str, settings: Mapping[str, str]) -> str:
 
 
 def _spaced(found: re.Match[str]) -> str:
-    """Separate Markdown inside of an HTML element from the tags: CommonMark would treat all of it as HTML."""
+    """Separate the Markdown inside of an HTML element from the tags, because CommonMark would read it as HTML."""
     lines = dedent(found[3]).split("\n")
     inside = "\n".join(f"\n{line}\n" if line.startswith("<") else line for line in lines)
     return f"{found[1]}\n\n{inside}\n\n{found[4]}\n"
@@ -108,7 +108,7 @@ def programs(text: str) -> Iterator[tuple[bool, str]]:
 
 
 def _rewrite_verbatim(text: str, name: str) -> str:
-    """Shortcodes with verbatim content: comments are removed, code becomes fenced."""
+    """Rewrite the shortcodes with verbatim content: comments are removed, code becomes fenced."""
     opens = re.compile(rf"\{{\{{[<%]\s*{name}\b((?:(?!\{{\{{)[\s\S]){{0,300}}?)[>%]\}}\}}")
     closes = re.compile(rf"\{{\{{[<%]\s*/\s*{name}\s*[>%]\}}\}}")
     done, place = [], 0
@@ -172,7 +172,7 @@ def _linked(given: dict[str, str]) -> str:
 
 
 def _arguments(text: str) -> dict[str, str]:
-    """Named arguments by name, the others by position."""
+    """The arguments of a shortcode: named ones by name, others by position."""
     found = [(name, quoted or ticked or bare) for name, quoted, ticked, bare in _ARGUMENT.findall(text)]
     return {name or str(place): value.replace('\\"', '"') for place, (name, value) in enumerate(found)}
 
@@ -239,7 +239,7 @@ def _closes(line: str, fence: str) -> bool:
 
 
 def _left_blocks(indented: list[_Open], depth: int, fence: str) -> Iterator[str]:
-    """The closing lines of the indented blocks that a line leaves: an unclosed fence, and each block."""
+    """The lines that close the indented blocks that end at a line: the unclosed fence, and the mark of each block."""
     if fence:
         yield fence
     while indented and depth < indented[-1][0]:
@@ -265,7 +265,7 @@ def _indent(line: str) -> int:
 
 
 def _of_mkdocs(name: str, title: str | None) -> LineMark:
-    """MkDocs allows any name for an admonition. An empty title hides the label on the site; here it is kept."""
+    """The mark of an MkDocs admonition, which may have any name. An empty title, which hides the label, is ignored."""
     if name.lower() in ADMONITIONS:
         return opening(name, title or "")
     return LineMark("admonition", title or name.capitalize(), name=name.lower())

@@ -1,4 +1,4 @@
-"""Word documents (.docx): headings by their style, lists, tables with spans, links, notes.
+"""Reads Word documents (.docx): headings by their style, lists, tables with spans, links, notes.
 
 Parses the XML directly (docs/decisions/0027-docx-and-notebooks.md). Deleted and hidden text is left out.
 """
@@ -46,7 +46,7 @@ class _Style:
 
 @dataclass(slots=True)
 class _Run:
-    """The open list."""
+    """The open lists."""
 
     levels: list[bool] = field(default_factory=list)  # whether each open level is numbered
 
@@ -100,7 +100,7 @@ class _Word:
         return styles
 
     def _read_numbering(self) -> dict[tuple[str, int], bool]:
-        """Whether a level of a list is numbered."""
+        """For each list and level: whether its items are numbered."""
         if "word/numbering.xml" not in self._names:
             return {}
         root = self._xml("word/numbering.xml")
@@ -194,12 +194,12 @@ class _Word:
                 self._to.image(alternative, address)
                 self._shown = alternative
         elif "caption" in name and clean_inline(plain(text)) == clean_inline(self._shown):
-            return  # it is the caption of the image
+            return  # it repeats the alternative text of the image
         else:
             self._to.paragraph(text)
 
     def _family(self, style: _Style) -> str:
-        """The name of a style, or of the style that it is based on."""
+        """The name of a style, or of the code or quote style that it is based on."""
         for _ in range(10):
             based = self._styles.get(style.based_on)
             if based is None or _CODE.search(style.name) or _CONTENTS.match(style.name) or style.name == "title":
@@ -282,7 +282,7 @@ class _Word:
 
     def _text(self, node: Element) -> str:
         """The text of a paragraph with its marks; runs with the same formatting are merged."""
-        pieces: list[tuple[str, str]] = []  # look and text
+        pieces: list[tuple[str, str]] = []  # formatting and text
         for child in node:
             if child.tag == "hyperlink":
                 anchor = child.get("anchor", "")
@@ -345,7 +345,7 @@ def _is_on(style: Element | None, name: str) -> bool:
 
 
 def _bookmark(node: Element) -> str:
-    """The name of a heading's bookmark, for links."""
+    """The name of a heading's bookmark, the anchor for links; empty if there is none."""
     for mark in node.iter("bookmarkStart"):
         name = mark.get("name", "")
         if name and name != "_GoBack" and re.fullmatch(r"[\w.-]{1,100}", name):
@@ -372,7 +372,7 @@ def _merged(pieces: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _around(kind: str, text: str) -> str:
-    """The text with a mark; spaces at its ends are outside of the mark."""
+    """The text with a mark of this kind. White space at its ends stays outside of the mark."""
     bare = text.strip()
     if not bare:
         return text

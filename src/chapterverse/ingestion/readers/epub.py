@@ -30,7 +30,7 @@ _EMPTY = re.compile(  # <p/> is self-closing in XHTML, but not in HTML
 
 
 def read(document: Document) -> list[Draft]:
-    """The chapters of a book in reading order, with the titles of its table of contents."""
+    """The chapters of a book in reading order, with the titles from its table of contents."""
     try:
         with zipfile.ZipFile(BytesIO(document.data)) as archive:
             refuse_bombs(archive, len(document.data))
@@ -111,12 +111,12 @@ class _Book:
         return html.parse(_EMPTY.sub(r"<\1\2></\1>", html.text_from(self._archive.read(path))))
 
     def _chapter(self, path: str) -> LexborHTMLParser:
-        """A chapter with marked footnotes, and with links to the chapters of this book."""
+        """Parse a chapter. Marks footnotes and their references, and resolves links to chapters of this book."""
         tree = self._page(path)
         for link in tree.css("a[href]"):
             href = link.attributes.get("href") or ""
             if "noteref" in (link.attributes.get("epub:type") or "").split():
-                link.attrs["class"] = "footnote-ref"  # its number is left out
+                link.attrs["class"] = "footnote-ref"  # so that its number is left out
             elif self._document.tree and not _SCHEME.match(href):
                 target, _, anchor = href.partition("#")
                 inside = _resolve(posixpath.dirname(path), target) if target else path

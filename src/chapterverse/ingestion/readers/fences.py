@@ -1,4 +1,4 @@
-"""The info line of fenced code, and lines that are hidden on the site."""
+"""Parses the info line of fenced code, and removes code lines and marks that are hidden on the site."""
 
 import re
 
@@ -18,7 +18,7 @@ _HIDDEN_RUST = re.compile(r"[ \t]*#(?:[ \t].*)?")
 
 
 def describe(info: str) -> tuple[str, str]:
-    """Language and title of code, from the line that opens its fence."""
+    """The language and the title of fenced code, from its info line."""
     info = info.strip()
     if not info:
         return "", ""
@@ -43,6 +43,6 @@ def shown(code: str, language: str, generator: Generator) -> str:
 
 
 def _rust(code: str) -> list[str]:
-    """mdBook hides lines that begin with `# `; `##` is an escaped `#`."""
+    """The lines that mdBook shows: it hides those that begin with `# `; `##` is an escaped `#`."""
     kept = (line for line in code.split("\n") if not _HIDDEN_RUST.fullmatch(line))
     return [re.sub(r"^([ \t]*)##", r"\1#", line) for line in kept]

@@ -20,7 +20,7 @@ from chapterverse.ingestion.readers.cleaning import clean_inline
 _YAML = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 _TOML = re.compile(r"\A\+\+\+[ \t]*\n(.*?)^\+\+\+[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 _NUMBERS = ("sidebar_position", "weight", "nav_order")  # of Docusaurus, Hugo, Just the Docs
-_MAX_CHARS = 100_000  # more is a page that begins with a rule
+_MAX_CHARS = 100_000  # longer ones are not front matter, but text after a horizontal rule
 _MAX_DEPTH = 50  # of brackets
 _MAX_VALUE = 2_000  # characters of one value; a title or a slug has fewer
 _MAX_INTEGER = 10**15
@@ -61,7 +61,7 @@ def top_level(text: str) -> dict[str, Any] | None:
     """The top-level scalar values of a YAML or JSON mapping; None if it is not a mapping.
 
     Raises ValueError if the text is not YAML."""
-    if len(text) > _MAX_CHARS or nesting_depth(text) > _MAX_DEPTH:  # the scanner's time is quadratic
+    if len(text) > _MAX_CHARS or nesting_depth(text) > _MAX_DEPTH:  # YAML's scanner takes quadratic time
         raise ValueError("too long, or nested too deeply")
     try:
         return _top_level(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
@@ -113,7 +113,7 @@ def _loader() -> Any:
 
 
 def _load_yaml(text: str) -> dict[str, Any] | None:
-    """The values; None if it is a paragraph between two rules; empty if it is invalid."""
+    """The values; empty if the YAML is invalid; None if the text is a paragraph between two rules."""
     try:
         return top_level(text)
     except ValueError:
@@ -130,7 +130,7 @@ def _load_toml(text: str) -> dict[str, Any] | None:
 
 
 def _plain(value: object) -> str:
-    """A text, or a number as a text."""
+    """A text or a number as a text; empty for other values."""
     if isinstance(value, str):
         return value[:_MAX_VALUE]
     if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > _MAX_INTEGER:

@@ -11,7 +11,7 @@ WHITE: Final = (255, 255, 255)  # the default background
 
 Colour = tuple[int, int, int]
 
-_CLEAR: Final = 8  # of 255: a smaller difference between text and background is invisible
+_CLEAR: Final = 8  # of 255: text that differs from its background by at most this is invisible
 _ZERO = r"\s*:\s*[01](?:px|pt|em|rem|%)?\s*(?:!important\s*)?(?:[;,]|$)"
 _UNSEEN: Final = re.compile(
     r"(?:^|[;,\s])(?:"
@@ -46,7 +46,7 @@ def hides(style: str, behind: Colour | None = WHITE) -> bool:
 
 
 def ground_of(style: str, behind: Colour | None) -> Colour | None:
-    """The background of an element with this style: its own, else the one behind it; None if it is unknown."""
+    """The background of an element with this style: its own, else the one behind it (`behind`); None if unknown."""
     found = _GROUND.search(_plain(style))
     return behind if found is None or _is_clear(found[1]) else _colour(found[1])
 

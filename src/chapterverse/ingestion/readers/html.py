@@ -14,11 +14,11 @@ from chapterverse.ingestion.readers.cleaning import clean_inline, decode
 from chapterverse.ingestion.readers.hidden_text import WHITE, Colour, ground_of, hides
 from chapterverse.ingestion.readers.markup import parts_of, text_of
 
-_DEEPEST = 5000  # nested elements; the parser's time is quadratic in it
+_DEEPEST = 5000  # nested elements; the parser's time is quadratic in the depth
 _OPENING = re.compile(
     r"<(/?)(?!(?:p|li|td|th|tr|dt|dd|option|br|img|hr|input|meta|link|wbr|col|source)\b)[a-z][^<>]*+>", re.I
 )
-_CHARSET = re.compile(  # other encodings than UTF-8 and Latin; a page may name any codec of Python
+_CHARSET = re.compile(  # besides UTF-8 and Latin; a fixed list, so that a page cannot choose any codec of Python
     rb"""<(?:meta|\?xml)[^>]{0,200}?(?:charset|encoding)\s*=\s*["']?"""
     rb"(iso-8859-(?!1\b)\d+|windows-125(?!2)\d|koi8-[ru]|shift_jis|euc-(?:jp|kr)|gb(?:k|2312|18030)|big5)",
     re.I,
@@ -93,7 +93,7 @@ def canonical(document: Document) -> str:
 
 
 def text_from(data: bytes) -> str:
-    """The text of a page: as UTF-8 if that is possible, else in the encoding that it names."""
+    """The text of a page: decoded as UTF-8 if possible, else by the encoding that the page names."""
     for encoding in ("utf-8", *(name.decode("ascii") for name in _CHARSET.findall(data[:_SNIFF]))):
         try:
             return decode(data.decode(encoding).encode())
@@ -103,7 +103,7 @@ def text_from(data: bytes) -> str:
 
 
 def parse(text: str) -> LexborHTMLParser:
-    """The tree of a page. Refuses pages that would take the parser minutes."""
+    """Parse a page. Raises Unreadable for pages that would take the parser minutes."""
     depth = 0
     for tag in _OPENING.finditer(text):
         if not tag[0].endswith("/>"):
@@ -117,7 +117,7 @@ def parse(text: str) -> LexborHTMLParser:
 
 
 def draft_of(tree: LexborHTMLParser, whole: bool = False) -> Draft:
-    """The content of a page: its whole body, or the part without the site's navigation. Changes the tree."""
+    """The content of a page: the element with the main content or, with `whole`, the body. Changes the tree."""
     body = tree.body
     if body is None:
         raise NothingToRead("has no text")
@@ -173,7 +173,7 @@ def _named(tree: LexborHTMLParser) -> str:
 
 
 def _tab_names(tree: LexborHTMLParser) -> dict[int, str]:
-    """Titles of tab panels; they are in a separate bar, which is dropped."""
+    """The titles of tab panels by `mem_id`. On the page they are in a separate bar, which is dropped."""
     names: dict[int, str] = {}
     for bar in tree.css("[role=tablist], .tabbed-labels"):
         titles = [clean_inline(tab.text()) for tab in bar.css("[role=tab], label")]
@@ -196,7 +196,7 @@ def _drop_hidden(tree: LexborHTMLParser) -> None:
 
 
 def _behind(node: LexborNode) -> Colour | None:
-    """The background of an element by the styles on the page; unknown in code, which may have its own theme."""
+    """The background behind an element, by inline styles; None (unknown) in code, which may have its own theme."""
     ground: Colour | None = WHITE
     for parent in reversed(list(_around(node))):
         ground = ground_of(parent.attributes.get("style") or "", None if parent.tag in ("pre", "code") else ground)
@@ -237,12 +237,12 @@ def _inside_main(node: LexborNode) -> bool:
 
 
 def _main(body: LexborNode) -> LexborNode:
-    """The element with the content: one that is marked as such, else the innermost one with most of the text."""
+    """The element with the content: by the usual markup, else the innermost element with most of the text."""
     for selector in _MAIN:
         found = body.css(selector)
         best = max(found, key=_weight, default=None)
         if best and _weight(best) > (0.3 * _weight(body) if len(found) > 1 else 0):
-            return best  # and not one of many cards
+            return best  # the main content, not one of many cards
     here = body
     while (largest := max(here.iter(), key=_weight, default=None)) is not None:
         if largest.tag not in ("div", "section", "center", "table", "tbody", "tr", "td"):

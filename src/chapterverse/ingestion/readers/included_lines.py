@@ -10,7 +10,7 @@ _MAX_OBJECT = 2_000_000  # characters of a Python file in which an object is loo
 
 
 def dedented(text: str, count: int | None) -> str:
-    """Remove this many characters from each line, or the common indent."""
+    """Remove `count` characters of indent from each line; None: the indent that all lines share."""
     if count is None:
         return dedent(text)
     return "\n".join(line[count:] if not line[:count].strip() else line.lstrip() for line in text.split("\n"))
@@ -67,7 +67,7 @@ def _to_mark(lines: list[str] | None, options: Mapping[str, Any]) -> list[str] |
 
 
 def _numbers(wanted: str, total: int) -> Iterator[int]:
-    """The line numbers in `1-3,5,7-`, from 0."""
+    """The line numbers of `1-3,5,7-`, counted from 0."""
     for part in wanted.split(",")[:500]:
         first, dash, last = part.strip().partition("-")
         if not (first + last).isdigit():
@@ -78,7 +78,7 @@ def _numbers(wanted: str, total: int) -> Iterator[int]:
 
 
 def _python_object(text: str, wanted: str) -> list[str] | None:
-    """The lines of a class or function, by its dotted name."""
+    """The lines of the class or function with a dotted name; None if it is not found."""
     if len(text) > _MAX_OBJECT:
         return None
     try:

@@ -41,7 +41,7 @@ _LANGUAGES = {
     ".java": "java", ".kt": "kotlin", ".rb": "ruby", ".c": "c", ".cpp": "cpp", ".h": "c", ".ini": "ini", ".md": "md",
 }  # fmt: skip
 _PROSE = (".md", ".mdx", ".markdown", ".html")
-_MAX_LINE = 2_000  # characters; a longer line includes nothing
+_MAX_LINE = 2_000  # characters; includes in longer lines are not expanded
 _HUGO_ROOTS = ("includes", "examples", "en/examples")
 
 
@@ -167,7 +167,7 @@ class _Expansion:
 
 
 def _selected(text: str, part: str) -> list[str]:
-    """The lines for an include: a named section, ranges of lines, or all."""
+    """The lines of a named section (`part`), of ranges of lines (`3:7`), or all lines without section marks."""
     lines = text.split("\n")
     if part and re.fullmatch(r"[\d,:\s-]+", part):
         return [line for first, last in _ranges(part, len(lines)) for line in lines[first - 1 : last]]
@@ -177,7 +177,7 @@ def _selected(text: str, part: str) -> list[str]:
 
 
 def _excerpt(text: str, lines: str) -> str:
-    """Ranges of lines; gaps are marked as by `markdown-include-variants`."""
+    """The text of ranges of lines. Gaps are marked in the same way as by `markdown-include-variants`."""
     every = text.rstrip("\n").split("\n")
     ranges = list(_ranges(lines, len(every)))
     pieces = ["\n".join(every[first - 1 : last]).strip("\n") for first, last in ranges]
@@ -187,7 +187,7 @@ def _excerpt(text: str, lines: str) -> str:
 
 
 def _ranges(spec: str, count: int) -> Iterator[tuple[int, int]]:
-    """`3`, `3:7`, `:7`, `3-`, `1-2,5`."""
+    """The first and last lines of ranges such as `3`, `3:7`, `:7`, `3-` or `1-2,5`."""
     for piece in spec.split(",")[:100]:
         first, sign, last = piece.strip().replace(":", "-", 1).partition("-")
         start = int(first) if first.isdigit() and len(first) < 8 else 1

@@ -11,7 +11,7 @@ from typing import Final
 
 from chapterverse.ingestion.readers.cleaning import pipe_table
 
-MANY_LINES: Final = 4_000  # of a table; docutils reads that many in a second
+MANY_LINES: Final = 4_000  # of a table; docutils takes a second for that many
 DIRECTIVE: Final = "chapterverse-large-table"
 _SIMPLE_BORDER = re.compile(r"[ \t]*=+(?:[ \t]+=+)+[ \t]*")
 _GRID_BORDER = re.compile(r"[ \t]*\+(?:[-=]+\+)+[ \t]*")
@@ -68,7 +68,7 @@ def list_rows(lines: Sequence[str]) -> Rows:
 
 
 def _end_of_table(lines: list[str], place: int, ends: list[int]) -> int:
-    """The line after the table that begins here; this line if there is none. `ends`: last lines of simple tables."""
+    """The line after the table that begins at `place`, or `place` if none does. `ends`: last lines of simple tables."""
     line = lines[place]
     if "+" in line and _GRID_BORDER.fullmatch(line):
         while place < len(lines) and lines[place].lstrip()[:1] in ("+", "|"):

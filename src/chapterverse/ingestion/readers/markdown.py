@@ -1,4 +1,4 @@
-"""Markdown and its dialects: CommonMark, GitHub, Docusaurus MDX, MkDocs, mdBook, Hugo, VitePress, Starlight, MyST.
+"""Reads Markdown: CommonMark, GitHub, Docusaurus MDX, MkDocs, mdBook, Hugo, VitePress, Starlight and MyST.
 
 Converts markdown-it's tokens to the parts of a page. Files are included only through `inclusion.py`; no code is run.
 """
@@ -32,7 +32,7 @@ from chapterverse.ingestion.readers.rawhtml import RawHtml
 from chapterverse.ingestion.readers.sentence import Sentence
 
 _MAX_INLINE = 10_000  # characters; a longer paragraph is plain text, because inline rules are not linear
-_MAX_UNCLOSED = 100  # brackets; each is searched to the end of the paragraph
+_MAX_UNCLOSED = 100  # brackets; the parser searches from each to the end of the paragraph
 _MAX_DEPTH = 8  # of directives inside directives
 
 _HEADING_ATTRIBUTES = re.compile(r"(?<!\s)\s*+\{:?([^{}]{1,500})\}\s*+$")
@@ -80,14 +80,14 @@ def read(document: Document) -> list[Draft]:
 
 
 def _shown_title(parts: Sequence[Part], document: Document) -> str:
-    """The heading that some generators show as the title, regardless of the front matter."""
+    """The first heading, if the generator shows it as the title regardless of the front matter; else empty."""
     shows = document.tree is not None and document.tree.generator in ("mkdocs", "docusaurus", "vitepress", "mdbook")
     first = next((part for part in parts if part.kind == "heading"), None)
     return first.text if shows and first is not None and first.level == 1 else ""
 
 
 def _named_title(document: Document) -> str:
-    """The title that MkDocs and Docusaurus show for a page without one: the name of its file."""
+    """The title that MkDocs and Docusaurus derive from the file name for a page without one; else empty."""
     generator = document.tree.generator if document.tree else "plain"
     return title_of_path(document.path) if generator in ("mkdocs", "docusaurus") else ""
 
@@ -109,7 +109,7 @@ def _mark_rule(state: StateBlock, line: int, end: int, silent: bool) -> bool:
 
 
 def _inline_rule(state: StateCore) -> None:
-    """Like markdown-it's rule, but very long paragraphs are plain text."""
+    """Parse inline markup like markdown-it's rule, but keep very long paragraphs as plain text."""
     for token in state.tokens:
         if token.type == "inline":
             token.children = []
@@ -121,7 +121,7 @@ def _inline_rule(state: StateCore) -> None:
 
 
 def _last_definition_rule(state: StateCore) -> None:
-    """In Python-Markdown the last definition of a reference is used, in CommonMark the first."""
+    """Use the last definition of a reference, as in Python-Markdown; CommonMark uses the first."""
     for repeated in state.env.pop("duplicate_refs", []):
         state.env["references"][repeated["label"]] = repeated
 
@@ -162,7 +162,7 @@ class _Reading:
         self._to = PageBuilder()
         self._html = RawHtml(self._to, values if self._generator == "vitepress" else None)
         self._open: list[str] = []  # kinds of the open marks
-        self._alerts: list[bool] = []  # for each open quote whether it is an alert
+        self._alerts: list[bool] = []  # for each open quote, whether it is an alert
         self._terms: list[str] = []  # of the definition that follows
         self._note = ""  # label of the footnote whose text follows
         self._begins_item = False  # whether the current paragraph is the first of a list item
@@ -192,7 +192,7 @@ class _Reading:
                 self._token(token, tokens, place)
 
     def _inner_env(self) -> dict[str, Any]:
-        """The link and footnote definitions of the page, for the text of a directive."""
+        """The link and footnote definitions of the page, for parsing the text of a directive."""
         known = self._env.get("footnotes", {}).get("refs", {})
         return self._env | {"footnotes": {"refs": dict.fromkeys(known, -1)}}
 
@@ -203,7 +203,7 @@ class _Reading:
                 self._inline(token, tokens[place - 1])
             case "fence":
                 self._fence(token)
-            case "code_block":  # Python-Markdown indents it by four more than the list item
+            case "code_block":  # Python-Markdown: indented by four more than the list item
                 self._to.code(dedent(token.content) if self._mkdocs and token.level else token.content)
             case "math_block" | "math_block_label":
                 self._to.paragraph(formula(token.content, block=True))
@@ -305,7 +305,7 @@ class _Reading:
         said.say(f"{signs}{child.content}{signs}" if glued else formula(child.content, block=double))
 
     def _visible(self, text: str, heading: bool) -> str:
-        """The text without attributes of elements and names of icons, which are for the generator."""
+        """The text without attribute lists and icon names, which only the site generator uses."""
         if "{" in text and not heading and not self._jsx:
             text = _ATTRIBUTES.sub("", text)
         if self._mkdocs or self._generator == "docusaurus":
@@ -353,7 +353,7 @@ class _Reading:
             self._open.append(mark.kind)
 
     def _title(self, text: str) -> str:
-        """One line of Markdown."""
+        """The text of one line of Markdown, with its marks."""
         generator: Generator = "mkdocs" if self._mkdocs else "plain"
         tokens = _parser(self._jsx, generator).parseInline(text[:_MAX_INLINE], self._env)
         return self._sentence([child for token in tokens for child in token.children or []]).rstrip()
@@ -376,7 +376,7 @@ class _Reading:
             self._depth -= 1
 
     def _directive(self, name: str, argument: str, content: str) -> None:
-        """A MyST directive in a fence."""
+        """Read a MyST directive in a fence."""
         options = _OPTIONS.match(content)
         body = content[options.end() :] if options else content
         given = myst.options_of(options[0]) if options else {}
@@ -401,7 +401,7 @@ class _Reading:
             self._container(name, argument, given, body)
 
     def _container(self, name: str, argument: str, given: dict[str, str], body: str) -> None:
-        """A directive with Markdown in its body."""
+        """Read a directive with Markdown in its body."""
         if name == "glossary" or myst.is_object(name):
             described = myst.glossary(body) if name == "glossary" else [([argument], body)]
             for terms, meaning in described:
@@ -409,7 +409,7 @@ class _Reading:
                 self._walk(meaning)
                 self._to.close_field()
         elif name in marks.ADMONITIONS or name == "admonition":
-            named = name == "admonition"  # for others the argument is text
+            named = name == "admonition"  # for other admonitions the argument is the first text
             look = given.get("class", "").split(" ")[0]
             self._mark(
                 marks.LineMark("admonition", argument, "", look) if named else marks.opening(name, begins=argument)
@@ -422,7 +422,7 @@ class _Reading:
             self._walk(body)
 
     def _include(self, name: str, path: str, options: dict[str, str]) -> None:
-        """Another file of the source: Markdown or code."""
+        """Include another file of the source, as Markdown or as code."""
         if (included := self._inclusion.read(path)) is None:
             return
         lines = literal_lines(included.text, options) if name == "literalinclude" else None
@@ -436,7 +436,7 @@ class _Reading:
             self._walk("\n".join(include_lines(included.text.split("\n"), options) or []))
 
     def _list_table(self, caption: str, options: dict[str, str], body: str) -> None:
-        """A table as a nested list: items are rows, inner items are cells."""
+        """Read a table that is written as a nested list: items are rows, inner items are cells."""
         rows: list[list[str]] = []
         for token in _parser(self._jsx, "plain").parse(body, self._inner_env()):
             if token.type == "list_item_open" and token.level == 1:

@@ -86,11 +86,11 @@ def opening(name: str, title: str = "", begins: str = "") -> LineMark:
 
 
 def parse(line: str) -> LineMark:
-    """A mark from its line."""
+    """The mark that is written in a line."""
     kind, label, begins, name = line.strip().removeprefix(SENTINEL).split(SENTINEL)
     return LineMark(cast(MarkKind, kind), label, begins, name)
 
 
 def unmarked(text: str) -> str:
-    """Remove the private character from a text."""
+    """Remove the private character of marks from a text."""
     return text.replace(SENTINEL, "")

@@ -77,7 +77,7 @@ class _Walk:
         self._depth -= 1
 
     def _loose(self, said: list[str], images: list[LexborNode]) -> None:
-        """Text between blocks. Images without text are blocks."""
+        """Write text between blocks as a paragraph. Images without text become blocks."""
         text = "".join(said)
         if images and not plain(text).strip():
             for image in images:
@@ -148,7 +148,7 @@ class _Walk:
         self.page.close_list()
 
     def _definitions(self, node: LexborNode) -> None:
-        """Terms with their descriptions; the signature of a function or class is a heading with an anchor."""
+        """Write terms with their descriptions as fields. Signatures of functions and classes become headings, too."""
         if any("sig" in _classes(term) for term in node.iter() if term.tag == "dt"):
             self._signatures(node)
             return
@@ -163,7 +163,7 @@ class _Walk:
             self.page.field(", ".join(terms))
 
     def _term(self, terms: list[str], node: LexborNode, plainly: bool) -> None:
-        """A term and its description. The field list of a function belongs to the function's field."""
+        """Write a term and its description as a field; in the field list of a function, as text."""
         if plainly and self._objects:
             self.page.paragraph(f"{', '.join(terms)}:")
             self.children(node)
@@ -173,7 +173,7 @@ class _Walk:
         self.page.close_field()
 
     def _signatures(self, node: LexborNode) -> None:
-        """Functions, classes and options: a heading with an anchor, and a field with the description."""
+        """Write functions, classes and options: a heading with an anchor, and a field with the description."""
         above = self._level
         signatures: list[str] = []
         for child in node.iter():
@@ -230,7 +230,7 @@ def _is_code_title(node: LexborNode) -> bool:
 
 
 def _is_block(node: LexborNode) -> bool:
-    """Whether an element is a block, or an inline element that contains one, as `<a><div>`."""
+    """Whether an element is a block, or an inline element that contains a block, such as `<a><div>`."""
     return _BLOCK.fullmatch(node.tag or "") is not None or (
         node.is_element_node and node.tag != "math" and _holds_block(node)
     )
@@ -335,7 +335,7 @@ def _span(cell: LexborNode, name: str) -> int:
 
 
 def _head_rows(node: LexborNode, rows: list[list[LexborNode]]) -> int:
-    """The number of header rows: those of `thead`, else those that have only `th`; otherwise one."""
+    """The number of header rows, 1 to 3: the first rows that are in `thead` or have only `th`."""
     heads = 0
     for row in rows:
         parent = row[0].parent.parent if row and row[0].parent else None
@@ -347,7 +347,7 @@ def _head_rows(node: LexborNode, rows: list[list[LexborNode]]) -> int:
 
 
 def _source(node: LexborNode) -> str:
-    """The address of an image, also if it is loaded lazily. Embedded images have none."""
+    """The address of an image, also if it is loaded lazily; empty for images embedded in the page."""
     for name in ("src", "data-src"):
         address = (node.attributes.get(name) or "").strip()
         if address and not address.startswith("data:"):

@@ -1,7 +1,7 @@
 """Converts MDX to Markdown: keeps the text of components and removes the code.
 
 Handles imports, exports, JSX tags and `{expressions}` without running them. A component that is imported from a
-Markdown file of the same folder is replaced by that file's text. It is one pass over the text; unclosed syntax is kept.
+Markdown file of the source is replaced by that file's text. The text is read in one pass; unclosed syntax is kept.
 """
 
 import html
@@ -57,14 +57,14 @@ _MAX_CODE_BLOCK = 50_000  # characters
 
 
 def strip(text: str, inclusion: Inclusion | None = None) -> str:
-    """Markdown, with marks for the components that are admonitions or tabs."""
+    """Convert MDX to Markdown, with marks for the components that are admonitions or tabs."""
     if "mdx-code-block" in text:
         text = _unfenced(text)
     return _Stripper(text, inclusion).run()
 
 
 def _unfenced(text: str) -> str:
-    """Docusaurus: the content of a fence named `mdx-code-block` is part of the page."""
+    """Remove the fences named `mdx-code-block`: in Docusaurus, their content is part of the page."""
     kept: list[str] = []
     fence = ""  # the open fence
     inside = False  # whether it is an `mdx-code-block`
@@ -124,7 +124,7 @@ class _Stripper:
         return end
 
     def _module_end(self, start: int) -> int:
-        """The end of an import or export: the next blank line after its braces are closed."""
+        """The end of an import or export: the first blank line after which no brace is open."""
         end = start
         while (end := self._text.find("\n\n", end)) >= 0:
             body = self._text[start:end]
@@ -213,7 +213,7 @@ class _Stripper:
         self._put(f"\n\n{LineMark('end') if closing else mark}\n\n")
 
     def _speak(self, token: re.Match[str], given: dict[str, str]) -> None:
-        """The text of an unknown component: the attributes that are usually visible."""
+        """Write the text of an unknown component: its attributes that are usually visible."""
         spoken = [given[key] for key in _SPOKEN if given.get(key)]
         target = given.get("href") or given.get("to", "")
         if spoken and target and not re.search(r"[\[\]<>\n]", spoken[0] + target):
@@ -241,7 +241,7 @@ class _Stripper:
         return self._inclusion.read(path if path.startswith(".") else f"/{path.lstrip('~/')}")
 
     def _code_block(self, rest: str, start: int) -> int:
-        """`<CodeBlock>`: code as a string, or the text of an imported file."""
+        """Write the code of a `<CodeBlock>`: a string, or an imported file. Returns the next position."""
         end = self._text.find("</CodeBlock>", start, start + _MAX_CODE_BLOCK)
         if end < 0:
             return start

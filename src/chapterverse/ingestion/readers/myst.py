@@ -19,8 +19,8 @@ _WORDS: Final = ("ref", "numref", "doc", "term", "any", "abbr", "download", "eq"
 
 
 def prepared(text: str) -> str:
-    """Remove the lines that MyST does not show from text outside of code. The label before a heading becomes its
-    anchor, as in Sphinx."""
+    """Prepare text outside of code: removes the lines that MyST does not show, and turns the label before a heading
+    into its anchor, as in Sphinx."""
     text = _NOT_SHOWN.sub("", text) if "%" in text or "+++" in text else text
     return _LABELLED.sub(lambda found: f"{found[2]} {{#{make_id(found[1])}}}", text) if ")=" in text else text
 
@@ -75,14 +75,14 @@ def role(name: str, text: str, references: Mapping[str, Reference], folder: str)
 
 
 def reference(target: str, references: Mapping[str, Reference], folder: str) -> Reference | None:
-    """The target of a name: a label, page or term."""
+    """The label, page or term with this name; None if there is none."""
     name = normal_name(target)
     keys = (f"label:{name}", doc_key(target, folder), f"term:{name}")
     return next((references[key] for key in keys if key in references), None)
 
 
 def link(target: str, references: Mapping[str, Reference], folder: str) -> str:
-    """The target of a link, which may name a label or a page."""
+    """The address of a link, whose target may be the name of a label or page."""
     found = reference(target.removeprefix("#"), references, folder) if references else None
     return found.address if found else target
 

@@ -14,7 +14,7 @@ from chapterverse.ingestion.readers import markdown
 from chapterverse.ingestion.readers.cleaning import decode
 
 _MAX_CELLS: Final = 20_000
-_MAX_OUTPUT: Final = 2_000  # characters of a cell's output; more is a log
+_MAX_OUTPUT: Final = 2_000  # characters of a cell's output; longer ones are logs, and left out
 _HIDDEN: Final = {"remove-cell", "remove_cell", "hide-cell", "hide_cell", "remove"}
 _HIDDEN_INPUT: Final = {"remove-input", "remove_input", "hide-input", "hide_input"}
 _HIDDEN_OUTPUT: Final = {"remove-output", "remove_output", "hide-output", "hide_output"}
@@ -82,7 +82,7 @@ def _fenced(text: str, language: str) -> str:
 
 
 def _joined(value: object) -> str:
-    """Text is one string, or a list of lines."""
+    """The text of a value, which is a string or a list of lines."""
     if isinstance(value, list):
         return "".join(line for line in value if isinstance(line, str))
     return value if isinstance(value, str) else ""

@@ -4,10 +4,10 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-LEAST: Final = 2  # options that make a list
+LEAST: Final = 2  # minimum number of options in a list
 PLAIN: Final = frozenset(
     ("", "none", "text", "plaintext", "console", "shell", "sh", "bash")
-)  # languages of their blocks
+)  # languages of code blocks that may be a list of options
 SHORT_NAME: Final = 4  # columns of "-s, " before "--long"; an option without a short name is indented by them
 
 _OPTION = re.compile(r"(?!-\d++(?:[.,]\d++)*+(?: |$))--?[A-Za-z0-9?#@]")  # not a number
@@ -15,7 +15,7 @@ _GAP = re.compile(r" {2,}")  # between "-o, --output FILE" and its explanation
 
 
 def options_in(text: str) -> Sequence[tuple[str, str]]:
-    """The options with their explanations, if the text has nothing else; otherwise none."""
+    """The options and their explanations, if the text has nothing else; else empty."""
     options: list[tuple[str, list[str]]] = []
     indent = 0
     for line in text.expandtabs().splitlines():
@@ -26,7 +26,7 @@ def options_in(text: str) -> Sequence[tuple[str, str]]:
             indent = min(depth, indent) if options else depth
             options.append((name, explained))
         elif body and options and depth > indent:
-            options[-1][1].append(body)  # its explanation goes on
+            options[-1][1].append(body)  # its explanation continues
         elif body:
             return ()
     found = [(name, " ".join(lines)) for name, lines in options]

@@ -1,4 +1,4 @@
-"""Collects the parts of a page; readers write into it.
+"""Collects the parts of a page for the readers.
 
 Nested structure (lists, quotes, admonitions, fields, table cells) becomes a flat list of parts. Each part has the
 number of list items and blocks around it (`Part.inside`). Code, a table, an image or a field is always a separate part;
@@ -28,8 +28,8 @@ class _List:
     ordered: bool
     number: int
     pending: str = ""  # marker of an item without text so far
-    lead: str = ""  # the term that the item describes
-    shown: bool = False  # whether the current item has a part
+    lead: str = ""  # the term that the item describes, written before its text
+    shown: bool = False  # whether a part has been written for the current item
 
 
 @dataclass(slots=True)
@@ -42,9 +42,9 @@ class _Container:
     pieces: list[Part] = field(default_factory=list)
     lists: list[_List] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)  # of the current list
-    above: int = 0  # items around these lines
-    begun: bool = False  # whether the page has a part for it
-    around: int = 0  # number of items and blocks around it
+    above: int = 0  # number of list items around these lines
+    begun: bool = False  # whether a part has been written for the container
+    around: int = 0  # number of items and blocks around the container
     in_cell: bool = False
 
     @property
@@ -222,7 +222,7 @@ class PageBuilder:
         self._tables += 1
 
     def caption(self, text: str) -> None:
-        """Set the caption of the open table, or of the image before."""
+        """Set the caption of the open table, or of an image that was just added."""
         last = self._parts[-1] if self._parts else None
         if self._tables == 1 and not self._rows:
             self._table_caption = text
@@ -366,7 +366,7 @@ class PageBuilder:
 
 
 def _joined(container: _Container, pieces: Sequence[Part]) -> Part:
-    """One part of a quote or an admonition."""
+    """The part for a quote or an admonition, with all its pieces."""
     text = "\n\n".join(piece.text for piece in pieces)
     if container.frame == "quote":
         return Part("quote", text)
@@ -378,7 +378,7 @@ def _joined(container: _Container, pieces: Sequence[Part]) -> Part:
 
 
 def _field_part(container: _Container, pieces: list[Part]) -> tuple[Part, list[Part]]:
-    """The field, and the parts that are too long for it."""
+    """The part for a field, and the pieces that do not fit into it."""
     lines = [container.label, *container.facts]
     room, kept = _MAX_FIELD - sum(map(len, lines)), 0
     while kept < len(pieces) and (not kept or len(pieces[kept].text) <= room):

@@ -1,4 +1,4 @@
-"""Reads PDF files: one page of the book for each file, one section for each sheet.
+"""Reads PDF files: each file is one page of the book, and each sheet begins a new section.
 
 Images are not read: a scanned file is refused. PDFium is not thread-safe, so only one file is read at a time.
 """
@@ -32,10 +32,10 @@ _MAX_HEADING = 200  # characters
 _MAX_PIECES = 100  # of a line
 _MAX_PLACES = 400  # candidate positions of columns on a sheet
 _MAX_LINES = 1_000  # of a sheet; with more, columns are not detected
-_COLUMN_LINES = 4  # minimum of a column
+_COLUMN_LINES = 4  # minimum number of lines in a column
 _NEAR = 3.0  # points; maximum distance between the starts of lines in a column
-_TITLE_WORDS = 10  # maximum of a heading that is only bold
-_PROGRAM = -1  # in place of a heading's level
+_TITLE_WORDS = 10  # maximum number of words in a heading that is only bold
+_PROGRAM = -1  # instead of a heading level: the paragraph is code
 _LETTER = 0.6  # width of a letter of code, relative to its size
 _LEADER = re.compile(r"(?:\. ?){6}[. ]{0,300}+(?:\d{1,4}|[ivxlc]{1,6})?\s{0,20}$")
 _ICON = re.compile("[\ue000-\uf8ff]")  # of icon fonts
@@ -43,7 +43,7 @@ _SHEET = re.compile(r"Page \d+(?::|$)")
 _BOLD = re.compile(r"bold|black|heavy|semibold|demi", re.I)
 _FIXED = re.compile(r"mono|courier|1mn|consolas|menlo|typewriter|cmtt|inconsolata|fira ?code|source ?code", re.I)
 _NUMBERED = re.compile(r"(?:chapter|section|appendix)?\s*(?:\d{1,3}(?:\.\d{1,3}){0,4}|[A-Z])[.:)]?\s+\S", re.I)
-_GAP = 1.35  # times the usual line distance: separates two paragraphs
+_GAP = 1.35  # times the usual line distance: a larger distance separates two paragraphs
 _LINE = re.compile(r"[^\r\n\x02\ufffe]+[\x02\ufffe]?|[\x02\ufffe]")
 _EDGE = 2  # lines at the top and bottom that may be headers and footers
 _RUNNING = 0.6  # share of the pages on which a running header or footer occurs
@@ -63,7 +63,7 @@ _NO_TITLE = re.compile(r"untitled.*|.*\.(?:docx?|dvi|tex|pdf|indd|pptx?|odt|qxd)
 
 
 def read(document: Document) -> list[Draft]:
-    """Read a PDF; the anchors of its sheets are `#page=N`."""
+    """Read a PDF. The anchors of sections are their sheets (`#page=N`)."""
     with _PDFIUM:
         name, bookmarks, pages = _extract(document.data)
     if not any(line.text for page in pages for line in page):
@@ -88,7 +88,7 @@ def read(document: Document) -> list[Draft]:
 
 
 def _levelled(parts: list[Part], title: str) -> tuple[Part, ...]:
-    """The parts with heading levels from 2, without the title."""
+    """The parts, with heading levels renumbered from 2. A heading that repeats the title is not counted."""
     named = (part for part in parts if part.kind == "heading" and part.text.casefold() != title.casefold())
     used = {part.level for part in named if not _SHEET.match(part.text)}
     level = {old: min(new, 6) for new, old in enumerate(sorted(used), 2)}
@@ -152,7 +152,7 @@ def _bookmarks(pdf: Any) -> dict[int, str]:
 
 
 def _lines(page: Any) -> list[_Line]:
-    """The lines of a sheet with the size of their letters."""
+    """The lines of a sheet, in reading order, with sizes and positions if PDFium can measure them."""
     text = page.get_text_range()
     measured = len(text) == page.count_chars()  # otherwise offsets in the text and in PDFium differ
     lines: list[_Line] = []
@@ -168,14 +168,14 @@ def _lines(page: Any) -> list[_Line]:
 
 
 def _in_columns(lines: list[_Line]) -> list[_Line]:
-    """The lines of a sheet in reading order: if there are two columns, the left one comes first. A line across both
-    columns separates the text above it from the text below."""
+    """The lines of a sheet in reading order: the left column before the right one. A line across both columns
+    separates the text above it from the text below."""
     place = _gap(lines) if len(lines) <= _MAX_LINES else None
     if place is None:
         return lines
     across = _sides(lines, place)[2]
     heights = sorted(-line.top for line in across)
-    bands: list[list[_Line]] = [[] for _ in range(2 * len(heights) + 1)]  # the lines across, and the text between them
+    bands: list[list[_Line]] = [[] for _ in range(2 * len(heights) + 1)]  # text, line across, text, line across, …
     for line in lines:
         at = bisect_left(heights, -line.top)
         bands[2 * at + (at < len(heights) and heights[at] == -line.top)].append(line)
@@ -237,7 +237,7 @@ def _are_columns(left: Sequence[_Line], right: Sequence[_Line]) -> bool:
 
 
 def _measured(page: Any, line_text: str, start: int, end: int) -> _Line:
-    """A line with the most frequent size of a sample of its letters."""
+    """A line with its position, font and size. The size is the median of a sample of its letters."""
     step = max((end - start) // 5, 1)
     sizes = sorted(pypdfium2.raw.FPDFText_GetFontSize(page.raw, place) for place in range(start, end, step))
     middle = (start + end) // 2
@@ -265,7 +265,7 @@ def _measured(page: Any, line_text: str, start: int, end: int) -> _Line:
 
 
 def _pieces(page: Any, start: int, end: int) -> Iterator[tuple[float, float, float, str]]:
-    """The parts of a line between gaps."""
+    """The pieces of a line between gaps: left, right, height and text of each."""
     for number in range(min(page.count_rects(start, end - start), _MAX_PIECES)):
         left, bottom, right, top = page.get_rect(number)
         text = clean_inline(_ICON.sub("", page.get_text_bounded(left, bottom, right, top)).translate(_LIGATURES))
@@ -281,7 +281,7 @@ def _font(page: Any, place: int) -> tuple[str, int]:
 
 
 def _heading_levels(pages: Sequence[list[_Line]]) -> dict[float, int]:
-    """The heading levels of letter sizes: sizes larger than the text, largest first."""
+    """The heading level of each letter size that is larger than the text; the largest size has level 2."""
     weight: Counter[float] = Counter()
     for page in pages:
         for line in page:
@@ -296,7 +296,7 @@ def _heading_levels(pages: Sequence[list[_Line]]) -> dict[float, int]:
 
 
 def _without_common_bold(pages: list[list[_Line]]) -> list[list[_Line]]:
-    """The pages without bold if most letters are bold."""
+    """The pages; if many letters are bold, no line is marked as bold."""
     letters = sum(len(line.text) for page in pages for line in page)
     if sum(len(line.text) for page in pages for line in page if line.bold) <= _HEADING_SHARE * letters:
         return pages
@@ -308,7 +308,7 @@ def _shape(line: str) -> str:
 
 
 def _running(pages: Sequence[list[_Line]]) -> set[str]:
-    """Shapes of lines that are at the edge of most pages."""
+    """The shapes (texts without digits) of lines that are at the edges of most pages."""
     if len(pages) < _FEWEST:
         return set()
     seen = Counter(
@@ -318,8 +318,8 @@ def _running(pages: Sequence[list[_Line]]) -> set[str]:
 
 
 def _page_offset(pages: Sequence[list[_Line]]) -> int:
-    """What is added to the number of a sheet to get the number that is printed on it. Headers such as "48 Chapter 5"
-    differ from chapter to chapter; what they share is this number."""
+    """The printed number of a page minus the number of its sheet; `_NO_NUMBERS` if most pages have none. It identifies
+    headers such as "48 Chapter 5", whose text differs from chapter to chapter."""
     seen = Counter(
         offset
         for number, page in enumerate(pages, 1)
@@ -334,7 +334,7 @@ def _edge_numbers(text: str) -> set[int]:
 
 
 def _without_edges(page: list[_Line], running: set[str], number: int) -> list[_Line]:
-    """The lines without headers, footers and page numbers. `number`: the one that is printed on the page."""
+    """The lines without headers, footers and page numbers. `number`: the number printed on the page."""
     lines = list(page)
     for at in (0, -1):
         for _ in range(_EDGE):
@@ -383,7 +383,7 @@ def _text(lines: Sequence[_Line], compounds: set[str], levels: Mapping[float, in
 
 
 def _paragraphs(lines: Sequence[_Line], compounds: set[str], levels: Mapping[float, int]) -> Iterator[tuple[str, int]]:
-    """Paragraphs and headings: the joined text of lines, with the heading level or 0."""
+    """Paragraphs, headings and code: the joined text of lines, with the heading level, 0 or `_PROGRAM`."""
     if not lines:
         return
     width = sorted(len(line.text) for line in lines)[int(len(lines) * 0.9)]  # of a full line
@@ -406,7 +406,7 @@ def _told(lines: Sequence[_Line], compounds: set[str], levels: Mapping[float, in
 
 
 def _ends(above: _Line, line: _Line, width: int, pitch: float, levels: Mapping[float, int]) -> bool:
-    """Whether a paragraph or heading ends at a line: another size, a gap, a bullet, or a short line follows."""
+    """Whether a paragraph or heading ends between two lines: by size, font, distance, bullet, or a short first line."""
     if above.fixed or line.fixed:
         return above.fixed != line.fixed
     if levels.get(above.size, 0) != levels.get(line.size, 0) or _BULLET.match(line.text):
@@ -451,10 +451,10 @@ def _is_title(line: _Line) -> bool:
 
 
 def _joined(lines: Sequence[str], compounds: set[str]) -> str:
-    """Join lines. A hyphenated word is joined; its hyphen is kept if the word has one elsewhere."""
+    """Join lines. The hyphen of a divided word is kept if the word has one elsewhere, or a capital letter follows."""
     text = ""
     for line in lines:
-        broken = _HYPHEN.search(text[-2:])  # only the end, because the whole would be quadratic
+        broken = _HYPHEN.search(text[-2:])  # only the end: searching all of the text would take quadratic time
         if not broken or not line[:1].isalpha():
             text += f" {line}" if text else line
             continue

@@ -1,8 +1,8 @@
 """Detects tables in a PDF by the positions of text.
 
 A PDF has no tables, only positions of letters. A line with wide gaps has several cells. If the cells of consecutive
-lines begin at the same positions, they are rows of a table; a line that begins where a cell of the row above does
-continues that cell. The line above them is the header.
+lines begin at the same positions, the lines are rows of a table. A line with a single cell, not in the first column,
+continues the cell above it. The line above the rows is the header if it has the same number of cells.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 _ALIGNED = 3.0  # points; maximum distance between the starts of cells in a column
-_FAR = 0.9  # relative to the height of a line: a wider gap separates two cells
+_FAR = 0.9  # times the height of a line: a wider gap separates two cells
 SHORT_CELL = 30  # maximum mean length of cells in the first of two columns; longer ones are columns of text
 _MARKER = re.compile(r"[•▪◦‣●○■–*-]|\(?\d{1,3}[.)]?|[a-z][.)]")  # of a list
 
@@ -25,7 +25,7 @@ class PdfCell:
 
 
 def cells_of(pieces: Sequence[tuple[float, float, float, str]]) -> tuple[PdfCell, ...]:
-    """The cells of a line, from its parts: left, right, height and text. A line that is not a row has one."""
+    """The cells of a line, from its pieces (left, right, height, text). A line without wide gaps has one cell."""
     cells: list[PdfCell] = []
     end = 0.0
     for left, right, height, text in sorted(pieces):
@@ -39,7 +39,7 @@ def cells_of(pieces: Sequence[tuple[float, float, float, str]]) -> tuple[PdfCell
 
 
 def tables_in(lines: Sequence[Sequence[PdfCell]]) -> Iterator[tuple[int, int, list[list[str]]]]:
-    """The tables among lines: first line, the line after the last, and rows of texts."""
+    """The tables in these lines: the first line, the line after the last one, and the rows."""
     done = 0
     for at, line in enumerate(lines):
         if at < done or len(line) < 2:
@@ -53,7 +53,7 @@ def tables_in(lines: Sequence[Sequence[PdfCell]]) -> Iterator[tuple[int, int, li
 
 
 def _end_of_rows(lines: Sequence[Sequence[PdfCell]], at: int) -> int:
-    """The line after the last row that matches the first."""
+    """The line after the rows that match the one at `at`."""
     columns = lines[at]
     end = at + 1
     while end < len(lines):

@@ -1,4 +1,4 @@
-"""Reads plain text: paragraphs between blank lines, and the usual kinds of typed headings."""
+"""Reads plain text: paragraphs between blank lines, lists, indented code, and the usual kinds of headings."""
 
 import re
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ def _blocks(text: str) -> Iterator[list[str]]:
 
 
 def _heading(lines: list[str]) -> tuple[str, int]:
-    """The heading at the start of a block, and its level; 0 if there is none."""
+    """The heading at the start of a block and its level; empty and 0 if there is none."""
     first = lines[0].strip()
     if len(first) > _LONGEST_HEADING or not any(letter.isalpha() for letter in first):
         return "", 0

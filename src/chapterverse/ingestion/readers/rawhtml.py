@@ -74,10 +74,10 @@ class RawHtml:
         self._pre: list[str] | None = None  # text of the open <pre>
         self._language = ""
         self._heading: tuple[int, str] | None = None
-        self._terms: list[str] | None = None  # of a definition list whose description follows
-        self._images: list[tuple[str, str]] = []  # of this piece of HTML, as long as it has no text
+        self._terms: list[str] | None = None  # terms whose description follows; None after it
+        self._images: list[tuple[str, str]] = []  # images of this piece of HTML, while it has no text
         self._figure = False
-        self._captions = False  # whether the text is the caption of a table or an image
+        self._captions = False  # whether the current text is the caption of a table or an image
 
     @property
     def hiding(self) -> bool:
@@ -203,7 +203,7 @@ class RawHtml:
         return True
 
     def _holds(self, attributes: str) -> bool:
-        """Whether the condition of an element is true; an unknown condition is."""
+        """Whether the condition of an element is true. A condition that cannot be evaluated counts as true."""
         found = _CONDITION.search(attributes) if self._values is not None and "v-" in attributes else None
         if not found or self._values is None:
             return True

@@ -87,7 +87,7 @@ def _settings() -> Any:
 
 
 def _inliner() -> Inliner:
-    """docutils' inliner, but very long paragraphs are plain text. Not a subclass, because it modifies its class."""
+    """docutils' inliner, but very long paragraphs are plain text. Not a subclass, as docutils modifies its class."""
     inliner = Inliner()
     within = inliner.parse
 
@@ -148,7 +148,7 @@ def _broken(line: str) -> str:
 
 
 def _anchor(section: nodes.section) -> str:
-    """The id in Sphinx's output: that of the title, or of a label if the title's id is only a number."""
+    """The id of a section in Sphinx's output: from its title, or from a label if the title's id is only a number."""
     ids: list[str] = section["ids"]
     numbered = len(ids) > 1 and re.fullmatch(r"id\d+", ids[0])
     return ids[1] if numbered else ids[0] if ids else ""
@@ -159,7 +159,7 @@ class _Reading:
         self._to = PageBuilder()
         self._around = around
         self._level = 0
-        self._fields = 0  # open fields; in them, short tables and definitions are facts
+        self._fields = 0  # open fields of parameters, in which small tables and definitions are read as lines
 
     def read(self, document: nodes.document) -> tuple[Part, ...]:
         children = [child for child in document.children if not isinstance(child, nodes.Invisible)]
@@ -207,7 +207,7 @@ class _Reading:
         self._to.code(text, language, node.get("caption", ""))
 
     def _language(self, node: Any) -> str:
-        """The language of a code block, else the default of the page."""
+        """The language of a code block, or the default of the page."""
         named = [name for name in node.get("classes", ()) if name not in ("code", "doctest")]
         if isinstance(node, nodes.doctest_block):
             return "python"
@@ -241,7 +241,7 @@ class _Reading:
                 self._blocks(child)
 
     def _number(self, node: Any) -> list[str]:
-        """The number of a figure or table with a label, if the site numbers them."""
+        """The number of a labelled figure or table, in a list; empty if the site does not number them."""
         known = (self._around.references.get(f"label:{name}") for name in node.get("names", ()))
         return [found.number for found in known if found and found.number][:1]
 
@@ -253,7 +253,7 @@ class _Reading:
         self._to.close_list()
 
     def _definitions(self, node: Any) -> None:
-        """Terms with their descriptions. Inside of a parameter they are facts."""
+        """Write terms with their descriptions as fields; inside of a parameter, as lines of its field."""
         for item in node.children:
             terms = [self._sentence(child) for child in item.children if isinstance(child, nodes.term)]
             kinds = [self._sentence(child) for child in item.children if isinstance(child, nodes.classifier)]
@@ -268,7 +268,7 @@ class _Reading:
                 self._open_field(terms, [("", kind) for kind in kinds], body, parameter=False)
 
     def _led(self, term: str, body: Sequence[nodes.Node]) -> None:
-        """A term and its text on one line: `Description: The purpose.`"""
+        """Write a term and its text on one line: `Description: The purpose.`"""
         if body and isinstance(body[0], nodes.paragraph) and not _image_in(body[0]):
             self._to.paragraph(f"{term}: {self._sentence(body[0])}")
             self._blocks(body[1:])
@@ -311,7 +311,7 @@ class _Reading:
         self._fields = fields
 
     def _short_facts(self, fields: Any) -> Iterator[tuple[str, str]]:
-        """The fields at the start of an object that are not arguments: `:type: bool`."""
+        """The fields at the start of an object that are facts, such as `:type: bool`; none if one of them is not."""
         pairs = []
         for field in fields.children:
             name = field[0].astext()
@@ -323,7 +323,7 @@ class _Reading:
         yield from pairs
 
     def _argument_list(self, node: Any) -> None:
-        """The field list of a function: arguments, return value, exceptions."""
+        """Write the field list of a function: arguments, return value, exceptions."""
         types = {
             field[0].astext().partition(" ")[2]: self._sentence(field[1])
             for field in node.children
@@ -368,7 +368,7 @@ class _Reading:
         if not body:
             self._to.paragraph(f"{label}." if label[-1:].isalnum() else label)
         elif self._fields and all(isinstance(child, nodes.paragraph) for child in body):
-            self._led(label, body)  # it stays in the field
+            self._led(label, body)  # as part of the field
         else:
             look = next((name for name in node.get("classes", ()) if name in ADMONITIONS), "")  # its colour on the site
             self._to.open_admonition(label, node.get("kind") or look or ("" if titles else node.tagname))
@@ -376,7 +376,7 @@ class _Reading:
             self._to.close_admonition()
 
     def _topic(self, node: Any) -> None:
-        """A topic or sidebar: its title is a separate line. A list of the page's sections is left out."""
+        """Write a topic or sidebar, with its title as a separate line. A list of the page's sections is left out."""
         if "contents" in node.get("classes", ()):
             return
         for child in node.children:
@@ -416,7 +416,7 @@ class _Reading:
         self._to.close_table()
 
     def _table_facts(self, table: Any) -> list[tuple[str, str]]:
-        """The facts in a small table of a parameter: names and values in two rows or two columns."""
+        """The facts in a small table of a parameter, with names and values in two rows or columns; else empty."""
         rows = [[clean_inline(self._sentence(cell)) for cell in row.children] for row in _rows(table)]
         spans = any(cell.get("morecols") or cell.get("morerows") for row in _rows(table) for cell in row.children)
         if (
@@ -438,7 +438,7 @@ class _Reading:
         self._to.paragraph(" ".join(self._sentence(line) for line in node.findall(nodes.line)))
 
     def _sentence(self, node: Any, code: bool = True) -> str:
-        """The text of inline nodes with its marks; `code`: with backticks around code."""
+        """The text of an inline node, with its marks. `code`: with backticks around code."""
         if isinstance(node, nodes.Text):
             return node.astext()  # without escaped spaces
         if isinstance(node, nodes.image):
@@ -450,7 +450,7 @@ class _Reading:
         return self._marked(node, text, code)
 
     def _marked(self, node: Any, text: str, code: bool) -> str:
-        """A text with the mark of its node."""
+        """The text of a node, with the mark for the kind of node."""
         if isinstance(node, nodes.literal):
             text = f"`{text}`" if code and "`" not in text and text.strip() else text
         elif isinstance(node, nodes.math):
@@ -534,7 +534,7 @@ def _problem(node: nodes.Node) -> str:
 
 
 def _rows(table: Any) -> Iterator[Any]:
-    """The rows of a table, without those of tables inside it."""
+    """The rows of a table, without the rows of tables inside of it."""
     for group in table.children:
         for part in group.children if isinstance(group, nodes.tgroup) else ():
             if isinstance(part, nodes.thead | nodes.tbody):

@@ -47,7 +47,7 @@ def limited_xml_parser(start: Any, end: Any, text: Any) -> expat.XMLParserType:
 
 
 def parse_xml(data: bytes, name: str) -> Element:
-    """The tree of an XML file, without namespaces. `name` is for errors."""
+    """Parse an XML file to a tree without namespaces. `name` is for error messages."""
     builder = TreeBuilder()
 
     def start(tag: str, attributes: dict[str, str]) -> None:

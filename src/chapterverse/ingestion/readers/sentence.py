@@ -1,4 +1,4 @@
-"""Collects text with marks piece by piece, with opening and closing tags.
+"""Collects text piece by piece, with marks that are opened and closed by tags.
 
 Unbalanced marks are dropped; their text is kept.
 """
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from chapterverse.book import MarkKind
 from chapterverse.ingestion.inline import close_gaps, note, picture, styled
 
-_MAX_OPEN = 50  # marks inside each other
+_MAX_OPEN = 50  # marks nested inside each other
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class Sentence:
         self.say(note(label))
 
     def open(self, tag: str, kind: MarkKind, target: str = "") -> None:
-        """Open a mark; `tag` closes it."""
+        """Open a mark, which `close` closes by its tag."""
         if len(self._open) < _MAX_OPEN:
             self._open.append(_Open(tag, kind, target))
 

@@ -20,9 +20,9 @@ __all__ = ["Source", "SourceOptions", "open_source"]
 class Source(Protocol):
     """A source that can be read repeatedly.
 
-    The outcome decides about an earlier page: with `Document` or `Unchanged` it exists; with `Failed` it could not be
-    read and is kept; with `Skipped` it is not wanted; without an outcome it no longer exists. In the last two cases it
-    is removed, but only if the run was `complete`."""
+    The outcome decides what happens to an earlier version of a page. `Document` and `Unchanged`: the page exists.
+    `Failed`: the page could not be read, and the earlier version is kept. `Skipped`: the page is not wanted. No
+    outcome: the page no longer exists. In the last two cases it is removed, but only if the run was `complete`."""
 
     @property
     def key(self) -> str:
@@ -30,11 +30,11 @@ class Source(Protocol):
 
     @property
     def place(self) -> str:
-        """Where it is read from: an address or an absolute path. Two folders of one name have the same key."""
+        """The address or absolute path that it is read from. Folders with the same name have the same key."""
 
     @property
     def title(self) -> str:
-        """What the source calls the book; empty if it does not say."""
+        """The title of the book according to the source; empty if the source has none."""
 
     @property
     def complete(self) -> bool:
@@ -48,8 +48,8 @@ class Source(Protocol):
         """The file of an image; None if the source has none at this address."""
 
     def documents(self, known: Mapping[str, PageRecord]) -> AsyncGenerator[Fetched, None]:
-        """All pages. `known`: the pages of this source in the index, by address; if the server says that one has not
-        changed, it is `Unchanged`. Close the generator (`contextlib.aclosing`) to stop early."""
+        """The outcomes of all pages. `known`: the pages of this source in the index, by address. A page that has not
+        changed, according to the server, is `Unchanged`. Close the generator (`contextlib.aclosing`) to stop early."""
 
 
 def open_source(spec: str, options: SourceOptions) -> Source:
@@ -69,7 +69,7 @@ def open_source(spec: str, options: SourceOptions) -> Source:
 
 
 def _by_list(path: Path, options: SourceOptions) -> Source:
-    """The pages of a website, or the files, that a local `llms.txt` lists."""
+    """The source for the pages of a website, or for the files, that a local `llms.txt` lists."""
     with path.open("rb") as file:
         named = listed(file.read(MAX_BYTES).decode("utf-8", "replace"))
     if web := [target for target in named if target.startswith(("http://", "https://"))]:

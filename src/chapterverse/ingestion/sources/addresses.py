@@ -9,7 +9,7 @@ _TRACKING = re.compile(r"(utm_[^=]*|gclid|fbclid|mc_cid|mc_eid)(=|$)", re.IGNORE
 _ESCAPE = re.compile(r"%[0-9a-fA-F]{2}")
 _FILE = re.compile(r"\.(x?html?|php|aspx?|mdx?|rst|txt|pdf|epub)$", re.IGNORECASE)
 _INDEX = re.compile(r"/index\.x?html?$", re.IGNORECASE)
-_MAX_LENGTH = 2000  # longer ones are usually generated in loops
+_MAX_LENGTH = 2000  # characters; longer addresses usually come from endless links
 
 
 def normalise(url: str, page: str = "") -> str:
@@ -68,7 +68,7 @@ class Site:
         return self.owns(url) and f"{urlsplit(url).path}/".startswith(f"{self.scope}/")
 
     def place(self, url: str) -> str:
-        """The address in this site's spelling; empty if it is not in the part that is read."""
+        """The address normalised to this site's origin; empty if it is not in the part that is read."""
         url = normalise(url)
         if not url or not self.covers(url):
             return ""
@@ -93,5 +93,5 @@ def _resolve(path: str) -> str:
 
 
 def _escape(text: str) -> str:
-    """Normalise percent escapes: only where needed, in upper case."""
+    """Normalise percent escapes: characters are escaped only where needed, in upper case."""
     return _ESCAPE.sub(lambda escape: escape.group().upper(), quote(text, safe="/%:@!$&'()*+,;=~?"))

@@ -36,8 +36,8 @@ class _Visit:
     asked: str
     outcome: Fetched | None  # None: an earlier page that no longer exists
     links: tuple[str, ...] = ()
-    original: str = ""  # the canonical address of a copy
-    cost: int = 0  # of a failure
+    original: str = ""  # the canonical address that the page names
+    cost: int = 0  # of a failure, for `_PATIENCE`
 
 
 class Crawl:
@@ -61,7 +61,7 @@ class Crawl:
 
     @property
     def complete(self) -> bool:
-        """Whether earlier pages that were not seen no longer exist. Not if more pages failed than succeeded."""
+        """Whether earlier pages that were not seen no longer exist. False if more pages failed than succeeded."""
         return not self._blind and self._had >= self._missed
 
     async def run(self, first: Reply | None, listed: Sequence[str]) -> AsyncGenerator[Fetched, None]:
@@ -111,7 +111,7 @@ class Crawl:
             return _Visit(url, Skipped(url, str(refusal)))
         except Unavailable as failure:
             gone = failure.status in _GONE
-            self._blind = self._blind or (self._follow and not gone)  # its links are not known
+            self._blind = self._blind or (self._follow and not gone)  # the links of the page are not known
             return _Visit(
                 url,
                 None if gone and url in self._known else Failed(url, str(failure)),
@@ -131,7 +131,7 @@ class Crawl:
         if reply.unchanged:
             return _Visit(asked, Unchanged(reply.url))
         form = format_of_answer(reply.url, reply.content_type)
-        assert form is not None  # otherwise it would not have been admitted
+        assert form is not None  # otherwise the fetcher would have refused it
         document = Document(
             url=reply.url,
             path=self._site.path_of(reply.url),
@@ -149,7 +149,7 @@ class Crawl:
             original = await asyncio.to_thread(canonical, document)
             looks = self._follow or self._fetcher.restricted
             onward = await asyncio.to_thread(links, document) if looks else []
-        except Unreadable:  # the reader will report it; here it has no links
+        except Unreadable:  # the reader will report it; its links are not known
             self._blind = self._blind or self._follow
             return _Visit(asked, outcome)
         return _Visit(asked, outcome, tuple(onward), normalise(original, page=reply.url))
@@ -173,8 +173,8 @@ class Crawl:
         yield from self._add(linked) if self._follow else self._forbidden(linked)
 
     def _twin(self, url: str, original: str) -> str:
-        """Another address of this page that was already read. A canonical link to the site's root is ignored: some
-        sites have it on all pages by mistake."""
+        """The address under which this page was or will be read; empty if there is none. A canonical link to the site's
+        root is ignored, because some sites have it on all pages by mistake."""
         if identity(url) in self._published:
             return url
         name = identity(original)
@@ -207,8 +207,8 @@ class Crawl:
 
 
 def _in_utf8(reply: Reply, form: Format) -> bytes:
-    """Convert a text to UTF-8 if only the server's header names another encoding. An encoding in the page itself has
-    priority, because the header is often a default for all files."""
+    """Convert a text from the encoding in the server's header to UTF-8. An HTML page that names its own encoding is not
+    changed, because the header is often a default for all files."""
     if form in ("pdf", "epub") or (form == "html" and _NAMES_ENCODING.search(reply.data, 0, 2048)):
         return reply.data
     try:

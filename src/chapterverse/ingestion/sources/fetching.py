@@ -128,7 +128,7 @@ class Fetcher:
             if wait > _MAX_WAIT:
                 raise Unavailable(f"{why}, asks to wait {wait:.0f} s", status=status, tried=tried)
             if wait:
-                self._pace.pause(wait)  # the whole site is busy
+                self._pace.pause(wait)  # for all requests, because the whole site is busy
             else:
                 jitter = random.uniform(0.5, 1.0)  # noqa: S311 (spreads retries; nothing secret)
                 await asyncio.sleep(self._options.retry_delay * 2 ** (tried - 1) * jitter)
@@ -158,7 +158,7 @@ class Fetcher:
 
 
 class _Busy(Exception):
-    """The server is busy."""
+    """The server is busy (HTTP 429 or 5xx)."""
 
     def __init__(self, status: int, wait: float) -> None:
         super().__init__(status)
@@ -211,7 +211,7 @@ def _wait(retry_after: str) -> float:
 
 
 def _reason(error: Exception) -> str:
-    """A failure of the transport, for people."""
+    """The reason for a transport failure, for messages."""
     if isinstance(error, TimeoutError | httpx2.TimeoutException):
         return "timed out"
     if isinstance(error, httpx2.ConnectError):

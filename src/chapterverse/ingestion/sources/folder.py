@@ -49,7 +49,7 @@ class Folder:
         self._surroundings = ""
         self._site = hugo_parameters(self._layout)
         self._entries: dict[str, NavigationEntry] = {}  # of the navigation, by path
-        self._places: dict[str, int] = {}  # of pages in it
+        self._places: dict[str, int] = {}  # position of each page in the navigation
         self.place = str(place.resolve())
         self.complete = False
         self.expected: int | None = None
@@ -69,7 +69,7 @@ class Folder:
                 raise IngestionError(f"no readable file in {place}; supported are {' '.join(readable_extensions())}")
 
     async def documents(self, known: Mapping[str, PageRecord]) -> AsyncGenerator[Fetched, None]:
-        """Every file, files before folders, by name. `known` is not used, because files are cheap to read."""
+        """The outcomes of all files: files before folders, by name. `known` is not used: reading files is cheap."""
         self.complete = False
         self._surroundings = ""
         links.forget()
@@ -125,7 +125,7 @@ class Folder:
         return folder.name.startswith(".") or folder.name in _NO_PAGES or self._layout.is_output(folder)
 
     def _read(self, path: str) -> Document | Skipped | Failed:
-        """Read one file, up to the size limit, even if it grows meanwhile."""
+        """Read one file, at most up to the size limit, even if the file grows meanwhile."""
         form = format_of_file(path)
         assert form is not None  # otherwise the walk would have skipped it
         url = links.page_address(self._tree, path)
@@ -208,7 +208,7 @@ class Folder:
         return self._surroundings
 
     def _above(self, path: str) -> list["FolderNote"]:
-        """The notes of a file's folders, cached."""
+        """The notes of the folders above a file, outermost first. They are cached."""
         above = [folder for folder in reversed(PurePosixPath(path).parents) if folder.name]
         for folder in above:
             if folder not in self._folders:
@@ -216,7 +216,7 @@ class Folder:
         return [self._folders[folder] for folder in above]
 
     def _unpublished(self, path: str, data: bytes) -> str:
-        """Why Hugo makes no page of a file: other pages include it. Empty if it is a page."""
+        """The reason if Hugo does not publish a file as a page, because other pages include it; else empty."""
         if self._file or self._layout.generator != "hugo":
             return ""
         above = all(note.published for note in self._above(path))
@@ -224,14 +224,14 @@ class Folder:
         return "" if published else "not published by Hugo (render: never)"
 
     def _chapters(self, path: str) -> tuple[str, ...]:
-        """The chapters of a page by the site's navigation, else by the names of its folders."""
+        """The chapters of a page: from the site's navigation, or the labels of its folders."""
         entry = self._entries.get(path)
         named = entry.parents if entry and entry.parents else tuple(about.label for about in self._above(path))
         text = (clean_inline(remove_private(name))[:_MAX_LABEL] for name in named)
         return tuple(dict.fromkeys(filter(None, text)))[:_MAX_CHAPTERS]
 
     def _objection(self, path: str, place: Path) -> str:  # noqa: PLR0911 one way out for each reason
-        """Why a file is not a page; empty if it is one. A single file that the user named is always one."""
+        """Why a file is not a page; empty if it is one. A regular file that the user named is always a page."""
         if not self._file:
             if not self._options.wants(path):
                 return "excluded"
@@ -250,7 +250,7 @@ class Folder:
         return "" if stat.S_ISREG(place.stat().st_mode) else "not a regular file"
 
     def _is_partial(self, path: str) -> bool:
-        """Whether a file is only included in others, by its name. Hugo's `_index.md` is a page."""
+        """Whether the name of a file or folder marks it as included only in others. Hugo's `_index.md` is a page."""
         *folders, name = path.split("/")
         if not name.endswith((".md", ".mdx")) or self._layout.generator == "mkdocs":
             return False
@@ -259,6 +259,6 @@ class Folder:
         return name.startswith("_") and (name != "_index.md" or self._layout.generator == "docusaurus")
 
     def _name(self, path: str) -> str:
-        """The address of a file that is not published."""
+        """The name of a file or folder without a page, for the ledger."""
         readable = path.encode(errors="replace").decode()
         return readable if self._file else f"{self._layout.name}/{readable}"

@@ -11,12 +11,12 @@ _MAX_PAGES: Final = 100_000
 
 
 def is_listing(address: str) -> bool:
-    """Whether an address or path is that of an `llms.txt`."""
+    """Whether an address or a path names an `llms.txt`."""
     return urlsplit(address).path.rpartition("/")[2].lower() == NAME
 
 
 def listed(text: str, address: str = "") -> list[str]:
-    """The listed targets in order, each once; relative to `address` if that is given."""
+    """The listed targets in order, each once. They are resolved against `address` if it is given."""
     found = (link[1].partition("#")[0] for link in _LINK.finditer(text))
     targets = dict.fromkeys(urljoin(address, target) if address else target for target in found if target)
     return list(targets)[:_MAX_PAGES]

@@ -31,7 +31,7 @@ def _networks(*names: str) -> tuple[IPv4Network | IPv6Network, ...]:
 _PRIVATE = _networks(
     "127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "::1/128", "fc00::/7"
 )
-# Global in Python's older tables, but without websites: protocol assignments (with Teredo, which wraps an IPv4
+# Global by Python's older tables, but without websites: protocol assignments (with Teredo, which wraps an IPv4
 # address), 6to4 relays, documentation.
 _NO_SITES = _networks("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "3fff::/20")
 _GLOBAL_UNICAST = IPv6Network("2000::/3")  # all assigned public IPv6 addresses
@@ -43,8 +43,8 @@ class RefusedAddress(Exception):
 
 
 def judge(address: Address) -> Verdict:
-    """Whether an address is public, private, or special, where there are no websites: link-local (with the metadata
-    service of clouds), multicast, reserved, unspecified, documentation."""
+    """Whether an address is public, private or special. Special addresses have no websites: link-local (such as the
+    metadata service of clouds), multicast, reserved, unspecified, documentation."""
     if isinstance(address, IPv6Address):
         inner = _embedded(address)
         if inner is not None:
@@ -71,7 +71,7 @@ def guarded_client(*, allow_private: bool, user_agent: str, connections: int) ->
 
 
 async def resolve(host: str, port: int) -> Sequence[str]:
-    """All IP addresses of a name. Other spellings of addresses (`127.1`, `2130706433`) are resolved, too."""
+    """All IP addresses of a name. Unusual spellings of addresses (`127.1`, `2130706433`) are resolved, too."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(place[4][0]) for place in found))
 

@@ -21,7 +21,7 @@ _ABSENT = (401, 403, 404, 410)
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The pages found. Incomplete if a part of the listing could not be read."""
+    """The pages that were found. `complete` is False if a part of the sitemaps could not be read."""
 
     urls: tuple[str, ...]
     complete: bool
@@ -37,8 +37,8 @@ class Sitemap:
 
 
 async def list_pages(fetcher: Fetcher, site: Site, announced: Iterable[str]) -> Listing:
-    """The pages of a site by the sitemaps in robots.txt, else by those at the usual addresses; none if no sitemap lists
-    a page of this part of the site."""
+    """The pages of a site from the sitemaps that robots.txt names, or else from sitemaps at the usual addresses; empty
+    if no sitemap lists a page of this part of the site."""
     usual = dict.fromkeys((f"{site.origin}{site.scope}/sitemap.xml", f"{site.origin}/sitemap.xml"))
     complete = True
     for starts in (list(announced), *([url] for url in usual)):
@@ -73,7 +73,7 @@ async def _gather(fetcher: Fetcher, site: Site, starts: list[str]) -> Listing:
 
 
 async def _read(fetcher: Fetcher, url: str) -> Sitemap | None:
-    """Fetch a sitemap: None if there is none, an empty incomplete one if it cannot be fetched."""
+    """Fetch a sitemap. Returns None if there is none, and an empty incomplete one if it cannot be fetched."""
     try:
         reply = await fetcher.get(url, _MAX_BYTES)
     except (Refused, RefusedAddress):

@@ -1,4 +1,4 @@
-"""A website as a source: robots.txt, the start page, the sitemap, else links.
+"""A website as a source: robots.txt, the start page, then the pages of the sitemap or, without one, linked pages.
 
 A page that no longer exists (HTTP 404 or 410) has no outcome; `complete` says whether pages without an outcome no
 longer exist.
@@ -63,7 +63,7 @@ class Website:
     async def _begin(
         self, fetcher: Fetcher, site: Site, announced: Sequence[str]
     ) -> tuple[Reply | Exception | None, Site, Listing]:
-        """The first page or the error, the part of the site that is read, and the listed pages."""
+        """The start page or the error (None: not needed), the part of the site that is read, and the listed pages."""
         if self._listed:
             return self._by_list(site, self._listed)
         first = await self._arrive(fetcher)
@@ -79,7 +79,7 @@ class Website:
         return first, site, listing
 
     def _by_list(self, site: Site, addresses: Sequence[str]) -> tuple[None, Site, Listing]:
-        """The pages of this site that an `llms.txt` lists, anywhere on the site."""
+        """The result of `_begin` for the pages that an `llms.txt` lists, anywhere on this site."""
         whole_site = Site(site.origin, "")
         urls = dict.fromkeys(filter(None, map(whole_site.place, addresses)))
         if not urls:
@@ -113,7 +113,7 @@ class Website:
         return list(rules.sitemaps)
 
     async def _arrive(self, fetcher: Fetcher) -> Reply | Exception:
-        """The start page or the error. Unconditional, because its links may be needed."""
+        """Fetch the start page; returns the error if that fails. Unconditional, because its links may be needed."""
         try:
             return await fetcher.get_page(self._start)
         except RefusedAddress as refusal:

@@ -1,1 +1,1 @@
-"""The AsciiDoc reader: lines, blocks, inline text, and the book that the files of a folder make up."""
+"""The AsciiDoc reader: lines, blocks, inline text, and the project that the files of a folder form."""

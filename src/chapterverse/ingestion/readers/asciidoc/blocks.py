@@ -58,11 +58,11 @@ _SHORT = re.compile(r"([.#%])([^.#%]+)")
 
 @dataclass(slots=True)
 class About:
-    """The attributes of a block, from the lines before it: `[style#id.role%option,second,name=value]` and `.Title`."""
+    """The attributes of a block, from the lines above it: `[style#id.role%option,second,name=value]` and `.Title`."""
 
     style: str = ""
     id: str = ""
-    label: str = ""  # text of references to it
+    label: str = ""  # text of references to the block
     roles: set[str] = field(default_factory=set)
     options: set[str] = field(default_factory=set)
     places: list[str] = field(default_factory=list)  # positional values; the first is the style
@@ -109,7 +109,7 @@ class About:
 
 
 def underline_level(line: str, below: str) -> int:
-    """The level of a heading whose text is underlined by the line below it; 0 if it is not."""
+    """The level of a heading by the characters that underline it; 0 if the line below is no underline."""
     underlined = _UNDERLINE.fullmatch(below) and abs(len(below) - len(line)) <= 1
     return _UNDERLINES.index(below[0]) + 1 if underlined else 0
 
@@ -173,7 +173,7 @@ class Parser:
         return self._inside(text.split("\n"))
 
     def _header(self, run: Lines) -> None:
-        """The title, the lines of authors and revision, and the attributes that follow without a blank line."""
+        """Read the title, the author and revision lines, and the attributes that follow without a blank line."""
         about = About()
         while not run.done:
             line = run.line
@@ -205,7 +205,7 @@ class Parser:
                 break
 
     def _entry(self, run: Lines) -> bool:
-        """Read an attribute entry with its continuation lines."""
+        """Read an attribute entry with its continuation lines; returns whether there is one."""
         if not run.line.startswith(":") or not ENTRY.fullmatch(run.line):
             return False
         parts = [run.line]
@@ -342,7 +342,7 @@ class Parser:
         return AsciidocBlock("paragraph", about, lines)
 
     def _list(self, run: Lines, about: About, kind: str) -> AsciidocBlock:
-        """A list."""
+        """Read a list."""
         first = marker_of(run.line, kind)
         block = AsciidocBlock("terms" if kind == "term" else "list", about, marker=first)
         self._depth += 1
@@ -391,7 +391,7 @@ class Parser:
 
 
 def _about(line: str, about: About) -> bool:
-    """Read a line of attributes of the next block; returns whether it is one."""
+    """Read a line with attributes or the title of the next block; returns whether it is such a line."""
     if line.startswith("["):
         if anchor := ANCHOR.fullmatch(line):
             about.id, about.label = anchor[1], anchor[2] or about.label

@@ -1,4 +1,4 @@
-"""The lines of AsciiDoc blocks: what starts at a line, and which lines belong to a list item."""
+"""The lines of AsciiDoc blocks: which kind of block starts at a line, and which lines belong to a list item."""
 
 import re
 from collections.abc import Sequence
@@ -79,7 +79,7 @@ def macro_of(line: str) -> re.Match[str] | None:
 
 
 def list_kind(line: str) -> str:
-    """The kind of list that starts at a line."""
+    """The kind of list whose item starts at a line; empty if none does."""
     if not line:
         return ""
     if _BULLET.fullmatch(line):
@@ -111,7 +111,7 @@ def marker_of(line: str, kind: str) -> str:
 
 
 def item_of(line: str, kind: str) -> tuple[str | None, str]:
-    """Term and text of the first line of an item."""
+    """The term (None in other lists) and the text on the first line of an item."""
     if kind == "term":
         found = _TERM.fullmatch(line)
         assert found, "asked only for lines that are items"
@@ -158,7 +158,7 @@ class _ItemLines:
         return list_kind(line) == self._kind and marker_of(line, self._kind) == self._marker
 
     def _continues(self, line: str) -> bool:
-        """Whether a line is a `+`, which attaches the next block. Two of them count as one."""
+        """Handle the line after a `+`, which attaches the next block. Returns whether it is a second `+`, now read."""
         if self._attached == "no":
             self._attached, self._has_text = "next", True
             if not self._nested:
@@ -194,7 +194,7 @@ class _ItemLines:
         return True
 
     def _metadata(self) -> bool:
-        """Attributes below a term belong to a nested list, otherwise to the block after the list."""
+        """Read attributes below a term if a nested list follows; otherwise they belong to the block after the list."""
         at = self._run.at
         while at < len(self._run.lines):
             line = self._run.lines[at]

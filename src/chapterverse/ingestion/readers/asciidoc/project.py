@@ -55,7 +55,7 @@ class Scan:
     """The result of scanning a file without parsing it."""
 
     headings: list[Heading] = field(default_factory=list)
-    events: list[tuple[str, str, str]] = field(default_factory=list)  # entry or include, in order
+    events: list[tuple[str, str, str]] = field(default_factory=list)  # (kind, name, value), in order
     level: int = 0  # of the heading at the start of the file; 0 if there is none
 
 
@@ -97,7 +97,7 @@ class AsciidocProject:
         parent = self.parents.get(path, "")
         if not parent:
             return self._component_attributes(path)
-        self._contexts[path] = Attributes()  # against loops that the scan did not find
+        self._contexts[path] = Attributes()  # prevents an endless recursion if the scan missed a loop
         found = self.context(parent)
         result = Attributes(found)
 
@@ -134,7 +134,7 @@ class AsciidocProject:
         return path
 
     def ids(self, path: str) -> dict[str, str]:
-        """The anchors of a file with the titles that references show; the file's own title has an empty anchor."""
+        """The anchors of a file, with the titles that references show. The file's own title has an empty anchor."""
         if path not in self._ids:
             self._ids[path] = self._found_ids(path)
         return self._ids[path]
@@ -158,7 +158,7 @@ class AsciidocProject:
         return found
 
     def find(self, anchor: str) -> tuple[str, str] | None:
-        """File and title of an anchor anywhere in the project."""
+        """The file and the title of an anchor anywhere in the project; None if it is unknown."""
         if self._everywhere is None:
             self._everywhere = {}
             for path in self.scans:
@@ -190,7 +190,7 @@ class AsciidocProject:
         return f"included in {page}" if page else "partial"
 
     def order(self) -> list[NavigationEntry]:
-        """The pages of a project or a navigation, in reading order."""
+        """The pages in reading order: those of documents with included chapters, then those of Antora navigations."""
         entries: list[NavigationEntry] = []
         seen: set[str] = set()
         for path in sorted(self.scans):
@@ -253,7 +253,7 @@ def source_of(document: Document) -> AsciidocSource:
 
 
 def reference(document: Document, path: str, anchor: str, attributes: Attributes) -> tuple[str, str] | None:
-    """Address and title of the target of a reference."""
+    """The address and the title of the target of a reference; None if it is unknown."""
     project = _project(document)
     if project is None:
         return None
@@ -438,7 +438,7 @@ class _Scanner:
         return bool(entry or include)
 
     def _about(self, line: str) -> bool:
-        """Anchor and title of the next block."""
+        """Read the anchor or title of the next block; returns whether the line is of that kind."""
         if line.startswith("[") and line.endswith("]"):
             if named := ANCHOR.fullmatch(line):
                 self._anchor, self._label = named[1], named[2] or ""

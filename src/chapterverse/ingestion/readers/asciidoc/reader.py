@@ -96,14 +96,14 @@ class _Writer:
         return generated_anchor(text, self._attributes, taken)
 
     def _reference(self, target: str) -> tuple[str, str]:
-        """Address and title of a reference's target."""
+        """The address and the title of a reference's target. The address is empty if it is unknown."""
         path, mark, anchor = target.partition("#")
         if not mark and not path.endswith((".adoc", ".asciidoc", ".asc")) and ":" not in path and "$" not in path:
             path, anchor = "", target
         if not path or self._is_own(path):
             if anchor in self._known:
                 return f"#{anchor}", self._known[anchor]
-            for known, title in self._known.items():  # by its title
+            for known, title in self._known.items():  # a reference may name the title
                 if title == anchor:
                     return f"#{known}", title
         found = asciidoc_project.reference(self._document, path, anchor, self._attributes)
@@ -120,7 +120,7 @@ class _Writer:
         return resolve(path, own) in (own, own.rpartition(".")[0])
 
     def _address(self, kind: str, target: str) -> str:
-        """A target for `links.py`; images are in the folder of images."""
+        """The target of a link or image, for `links.py`. Images are relative to `imagesdir`."""
         if kind == "image":
             if "://" in target or target.startswith(("data:", "/")):
                 return target
@@ -223,7 +223,7 @@ class _Writer:
         self._to.close_list()
 
     def _terms(self, block: AsciidocBlock) -> None:
-        """Write terms with their descriptions as fields; the names of tabs are separate lines."""
+        """Write terms with their descriptions as fields. In a tab set, the names of the tabs are paragraphs."""
         self._caption(block.about)
         for item in block.items:
             if block.about.style == "tabs":
@@ -274,7 +274,7 @@ class _Writer:
         return text
 
     def _nested(self, text: str) -> str:
-        """The blocks of a cell as one line."""
+        """The text of a cell that contains blocks, on one line."""
         parser = Parser(Attributes(self._attributes))
         outside, self._to = self._to, PageBuilder()
         self._tables += 1
@@ -327,6 +327,6 @@ def _steps(given: str) -> frozenset[str]:
 
 
 def _unchecked(text: str) -> str:
-    """The text of a checklist item without its box."""
+    """The text of a list item; the box of a checklist (`[x]`) becomes ☐ or ☑."""
     found = re.match(r"\[([ *x])\] +", text)
     return f"{'☐' if found[1] == ' ' else '☑'} {text[found.end() :]}" if found else text

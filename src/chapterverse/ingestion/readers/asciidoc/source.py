@@ -1,7 +1,7 @@
 """The AsciiDoc preprocessor: resolves includes, conditions and attributes.
 
-Includes are read only inside of the folder of the book. An include from outside of the folder, from the network, or of
-itself is left out.
+Only files inside of the book's folder are included. Includes of other files, of web addresses, and of files that are
+already open are left out.
 """
 
 import re
@@ -152,7 +152,7 @@ class AsciidocSource:
         del self._conditions[open_before:]
 
     def _follow(self, line: str) -> None:
-        """Track attributes, which conditions and paths depend on, and verbatim blocks, in which none are set."""
+        """Track attributes, because conditions and paths depend on them, and verbatim blocks, which set none."""
         before, above = self._above
         self._above = (above, line)
         if self._value:
@@ -272,7 +272,7 @@ class AsciidocSource:
 
 
 def resolve(target: str, from_path: str) -> str:
-    """The path in the book of an include or link; empty if it is outside of the book."""
+    """The target of an include or link as a path in the book; empty if it is outside of the book."""
     if re.match(r"[a-zA-Z][a-zA-Z\d+.-]+://", target) or target.startswith(("/", "\\")):
         return ""
     if resource := _RESOURCE.fullmatch(target):
@@ -289,7 +289,7 @@ def resolve(target: str, from_path: str) -> str:
 
 
 def _antora(module: str, family: str, name: str, from_path: str) -> str:
-    """A file of a module of an Antora component: `modules/NAME/FAMILY/...`."""
+    """The path of a file in an Antora module: `modules/NAME/FAMILY/...`; empty if the page is in no module."""
     parts = PurePosixPath(from_path).parts
     if "modules" not in parts[:-2] or ".." in name.split("/"):
         return ""
@@ -327,7 +327,7 @@ def _tagged(lines: list[str], wanted: str) -> list[str]:
     names = {
         tag.strip().lstrip("!"): not tag.strip().startswith("!") for tag in re.split(r"[;,]", wanted) if tag.strip()
     }
-    rest = names.pop("**", None)  # for all other lines
+    rest = names.pop("**", None)  # whether to keep lines outside of the named tags
     any_tag = names.pop("*", None)
     if rest is None:
         rest = not any(names.values()) and not any_tag if names or any_tag is not None else True

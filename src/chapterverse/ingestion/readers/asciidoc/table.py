@@ -37,7 +37,7 @@ class Table:
 
 
 def read_table(lines: list[str], about: About, mark: str) -> Table:
-    """The table between two delimiters; `mark` is the delimiter's first character."""
+    """Parse the lines between two table delimiters; `mark` is the delimiter's first character."""
     form = about.names.get("format", "")
     if "separator" in about.names and len(about.names["separator"].replace("\\t", "\t")) == 1:
         mark = about.names["separator"].replace("\\t", "\t")
@@ -85,7 +85,7 @@ def _columns(given: str) -> list[str]:
 
 
 def _cells(text: str, mark: str) -> Iterator[TableCell]:
-    """The cells of `|a 2+|b`: the text right before a bar is the specification of its cell."""
+    """The cells of `|a 2+|b`. The text right before a bar specifies the cell after the bar."""
     at, spec = -1, TableCell("")
     times = 1
     place = text.find(mark)

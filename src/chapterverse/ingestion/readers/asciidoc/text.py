@@ -17,8 +17,8 @@ from chapterverse.ingestion.readers.page_builder import PageBuilder
 from chapterverse.ingestion.readers.rawhtml import RawHtml
 
 _MAX_CHARS: Final = 30_000  # a longer text is not formatted
-_QUOTED: Final = "{0,300}?"  # of text in quotation marks, which is searched for at every backtick
-_SPAN: Final = "{0,1000}?"  # of formatted text; bounded because of unclosed marks
+_QUOTED: Final = "{0,300}?"  # length of text in quotation marks; short, because it is searched from every backtick
+_SPAN: Final = "{0,1000}?"  # length of formatted text; bounded because of unclosed marks
 
 # Private characters as placeholders for text that later steps must not change.
 _KEPT_OPEN, _KEPT_CLOSE, _TICK, _FIRST, _LAST = "\ue0f0", "\ue0f1", "\ue0f2", "\ue0f0", "\ue0f2"
@@ -47,7 +47,7 @@ def _bound(
     return re.compile(rf"(^|[^{before}]){_ROLE}{open_mark}(\S|\S.{span}\S){close_mark}(?![{after}])", re.DOTALL)
 
 
-_QUOTES: tuple[tuple[re.Pattern[str], str, bool], ...] = (  # pattern, kind, whether a character before it is included
+_QUOTES: tuple[tuple[re.Pattern[str], str, bool], ...] = (  # pattern, kind, whether group 1 is the character before
     (_unbound(r"\*"), "strong", False),
     (_bound(r"\*", r"\*"), "strong", True),
     (_bound('"`', '`"'), "“”", True),
@@ -87,7 +87,7 @@ _REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\\(?=\((?:C|R|TM)\)|\.\.\.|->|=>|<-|<=|--)", ""),
     )
 )
-_INSIDE = r"((?:[^\]\\]|\\.){0,1000}+)"  # of brackets
+_INSIDE = r"((?:[^\]\\]|\\.){0,1000}+)"  # text inside of brackets
 _IMAGE = re.compile(rf"(\\?)(image|icon):(?!:)([^\s\[\]:][^\[\]\n]{{0,500}}?|[^\s\[\]:])?\[{_INSIDE}\]", re.DOTALL)
 _KEYS = re.compile(rf"(\\?)(?:kbd|btn):\[{_INSIDE}\]", re.DOTALL)
 _MENU = re.compile(rf"(\\?)menu:(\w[^\[\n]{{0,80}})\[{_INSIDE}\]", re.DOTALL)
@@ -135,7 +135,7 @@ class Inline:
         self._notes: dict[str, str] = {}
 
     def __call__(self, text: str) -> str:
-        """The text of a paragraph, a title or a cell."""
+        """Convert the text of a paragraph, a title or a cell."""
         if len(text) > _MAX_CHARS or not _MARKUP.search(text):
             return text
         self._kept = []
@@ -155,7 +155,7 @@ class Inline:
         return plain(self(text)).replace("`", "")
 
     def attributes_and_quotes(self, code: str, steps: frozenset[str]) -> str:
-        """Apply some substitutions to code."""
+        """Apply the substitutions in `steps` to code."""
         if len(code) > 10 * _MAX_CHARS:
             return code
         self._kept = []
@@ -348,7 +348,7 @@ def _menu(first: str, rest: str) -> str:
 
 
 def _indexed(found: re.Match[str]) -> str:
-    """Index terms in three parentheses are hidden, those in two are shown."""
+    """The visible text of an index term: terms in three parentheses are hidden, those in two are shown."""
     if found[1]:
         return found[0][1:]
     if found[3] is not None:
@@ -357,7 +357,7 @@ def _indexed(found: re.Match[str]) -> str:
 
 
 def generated_anchor(text: str, attributes: Attributes, taken: set[str]) -> str:
-    """The anchor that Asciidoctor generates for a heading."""
+    """The anchor that Asciidoctor generates for a heading; empty if the page disables them."""
     if "sectids" not in attributes:
         return ""
     prefix, separator = attributes.get("idprefix", "_"), attributes.get("idseparator", "_")[:1]

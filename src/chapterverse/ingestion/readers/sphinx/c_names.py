@@ -1,7 +1,7 @@
 """Names and anchors of C and C++ objects in Sphinx.
 
-Anchors of C++ are mangled as by compilers: `Data::size(int) const` has `_CPPv4NK4Data4sizeEi`. Concepts, operators,
-packs and arrays are not supported: a reference to such an object links to its page.
+The anchors of C++ objects are mangled names, as in compilers: `Data::size(int) const` has `_CPPv4NK4Data4sizeEi`.
+Concepts, operators, packs and arrays are not supported: a reference to such an object links to its page.
 """
 
 import re
@@ -28,7 +28,7 @@ class _Unknown(Exception):
 
 
 def described(domain: str, signature: str, scope: str) -> tuple[list[str], str]:
-    """The names of an object, the full one first, and its anchor; empty if it is not supported."""
+    """The names of an object, the full one first, and its anchor, which is empty if the object is not supported."""
     separator = "::" if domain == "cpp" else "."
     bare, template = re.sub(r"\s+", " ", signature).strip(), None
     while begin := _TEMPLATE.match(bare):
@@ -60,7 +60,7 @@ def _cpp_anchor(signature: str, template: str | None, parts: Sequence[str]) -> s
 
 
 def _parameter(text: str) -> str:
-    """A template parameter: a type, or a value of a type."""
+    """Mangle a template parameter: a type, or a value of a type."""
     return "0" if re.match(r"(?:typename|class)\b(?! ?\.\.\.)", text) else f"_{_type(text)}"
 
 
@@ -79,7 +79,7 @@ def _identifier(name: str) -> str:
 
 
 def _arguments(text: str) -> Iterator[str]:
-    """The parameters of a function, without their default values."""
+    """Split a list of parameters at its commas, and remove default values."""
     depth, begin = 0, 0
     for place, sign in enumerate(f"{text},"):
         depth += (sign in "<(") - (sign in ">)")
@@ -90,12 +90,12 @@ def _arguments(text: str) -> Iterator[str]:
 
 
 def _type(text: str) -> str:
-    """A type, possibly followed by the name of a parameter."""
+    """Mangle a type, which may be followed by the name of a parameter."""
     words: list[str] = []
     before = after = ""
     for word in _TOKEN.findall(text):
         if word == "const" and after:
-            after = f"{after[0]}C{after[1:]}"  # of the pointer
+            after = f"{after[0]}C{after[1:]}"  # qualifies the pointer
         elif word in ("const", "volatile") and not after:
             before += _DECORATION[word]
         elif word in _DECORATION:

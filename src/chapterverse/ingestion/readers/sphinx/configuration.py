@@ -1,6 +1,6 @@
 """Reads the settings of a Sphinx project from `conf.py` without running it.
 
-The file is parsed, never executed: only literals and expressions of literals are known.
+The file is parsed, never executed: only literals and simple expressions of them are evaluated.
 """
 
 import ast
@@ -32,7 +32,7 @@ def configuration(folder: Path) -> dict[str, Any]:
 
 
 def _assigned(body: Iterable[ast.stmt]) -> dict[str, Any]:
-    """The assigned values of names, as far as they are known."""
+    """The values that these statements assign to names, without values that are only known at run time."""
     values: dict[str, Any] = {}
     for statement in body:
         if isinstance(statement, ast.Assign):

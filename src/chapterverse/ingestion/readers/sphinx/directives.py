@@ -62,7 +62,7 @@ class described(nodes.General, nodes.Element):  # noqa: N801 - as docutils names
 
 
 class read_parts(nodes.General, nodes.Element):  # noqa: N801
-    """Parts of another reader, in the attribute `parts`."""
+    """Parts that another reader has read, in the attribute `parts`."""
 
 
 class _AnyOption(dict[str, Any]):
@@ -73,7 +73,7 @@ class _AnyOption(dict[str, Any]):
 
 
 class _Body(Directive):
-    """Keeps the body without the directive."""
+    """Reads the body and leaves out the directive."""
 
     has_content = True
     optional_arguments = 1
@@ -114,7 +114,7 @@ class _LeftOut(_Body):
 
 
 class _Toctree(_Body):
-    """The list of the pages below this one; `project.py` knows them."""
+    """The list of the pages below this one, from the references that `project.py` found."""
 
     def run(self) -> list[nodes.Node]:
         number, self._around.toctrees = self._around.toctrees, self._around.toctrees + 1
@@ -143,7 +143,7 @@ class _Program(_Body):
     def run(self) -> list[nodes.Node]:
         if "hide" in self.options:
             return []
-        given = "\n".join(self.arguments).split("\n")  # code right below the name, which Sphinx does not accept
+        given = "\n".join(self.arguments).split("\n")  # code right below the name; an error in Sphinx
         language = given[0].split(" ")[0] or self._around.language
         if self.name in ("testcode", "doctest"):  # the argument is a group of tests
             language = "python"
@@ -163,7 +163,7 @@ class _ParsedLiteral(_Body):
 
 
 class _Grammar(_Body):
-    """Rules of a grammar, unchanged; the first line may name their group."""
+    """The rules of a grammar, as code. A first line without a colon is the name of their group, and left out."""
 
     def run(self) -> list[nodes.Node]:
         lines = "\n".join([*self.arguments, *self.content]).split("\n")
@@ -274,8 +274,8 @@ class _Object(_Body):
 
 
 class _Class(_Object):
-    """A Python class in a Sphinx project, or where it is named like one; otherwise docutils' own directive, which only
-    sets a style and takes names in lower case."""
+    """Describes a Python class in a Sphinx project, or if the argument looks like a class. Otherwise it is the
+    `class` of docutils, which only sets a style; its names are in lower case."""
 
     def run(self) -> list[nodes.Node]:
         document = self._around.document
@@ -305,7 +305,7 @@ class _SeeAlso(_Body):
 
 
 class _Glossary(_Body):
-    """Terms with their descriptions. Several terms may share one."""
+    """Terms with their descriptions. Several terms may share a description."""
 
     def run(self) -> list[nodes.Node]:
         found = nodes.definition_list()
@@ -359,7 +359,7 @@ class _Include(_Body):
 
 
 class _Raw(_Body):
-    """HTML is read like an HTML page, without scripts, styles and hidden text. Other formats are left out."""
+    """Reads HTML like an HTML page, without scripts, styles, headings and hidden text. Leaves out other formats."""
 
     def run(self) -> list[nodes.Node]:
         if "html" not in self._argument().split() or "file" in self.options or "url" in self.options:
@@ -504,7 +504,7 @@ _DIRECTIVES: dict[type[Directive], list[str]] = {
     _CsvTable: ["csv-table"],
     _ListTable: ["list-table"],
     _LargeTable: [large_tables.DIRECTIVE],
-    Contents: ["contents"],  # left out by the reader, but docutils counts it for the numbers of anchors
+    Contents: ["contents"],  # the reader leaves it out, but it affects the numbers in docutils' anchors
 }
 
 
@@ -519,15 +519,15 @@ _directives = _register_directives()
 
 
 def _forgiving(name: str) -> type[Directive]:
-    """A directive of docutils that accepts any option. Sphinx adds some (`math` has `label`), and docutils would drop
-    the whole directive."""
+    """A directive of docutils that accepts any option. docutils would drop a directive with an option that only Sphinx
+    has, such as `label` of `math`."""
     module, kind = directives._directive_registry[english.directives[name]]  # type: ignore[attr-defined]
     found: type[Directive] = getattr(import_module(f"docutils.parsers.rst.directives.{module}"), kind)
     return type(kind, (found,), {"option_spec": _AnyOption(found.option_spec or {})})
 
 
 def prepare(text: str) -> None:
-    """Register every directive, option and role of a text; unknown ones keep their text."""
+    """Register every directive and role in a text, so that the text of unknown ones is kept."""
     for name in {found.lower() for found in _DIRECTIVE_NAME.findall(text)} - _directives:
         directives.register_directive(name, _forgiving(name) if name in english.directives else _Body)
         _directives.add(name)

@@ -24,7 +24,7 @@ def object_name(name: str) -> str:
 
 
 def object_names(target: str) -> tuple[str, ...]:
-    """The possible names of a role's target: as it is, without its program, without its package."""
+    """The possible names of a role's target: the target and its last word, each also without arguments and prefix."""
     last = target.rsplit(maxsplit=1)[-1] if target.split() else ""
     return tuple(dict.fromkeys(filter(None, (target, object_name(target), object_name(last), last))))
 
@@ -38,17 +38,17 @@ class Objects:
     """Collects the objects of one file, directive by directive."""
 
     def __init__(self, found: dict[str, str]) -> None:
-        """`found` gets the anchor of each object, by its kind and name."""
+        """`found`: the dict to which the anchor of each object is added, by `kind:name`."""
         self._found = found
         self._classes: list[tuple[int, str]] = []  # indent and name of the open objects
         self._scopes: list[tuple[int, str]] = []  # the same for C and C++
         self._namespaces: list[str] = []  # of C and C++
-        self._whole: set[str] = set()  # keys of C and C++ objects under their full names
+        self._whole: set[str] = set()  # keys of C and C++ objects that use the full name
         self.module = ""
         self.program = ""
 
     def enter(self, directive: str, name: str) -> None:
-        """Start or end a namespace of C or C++."""
+        """Read a directive that sets, starts or ends a namespace of C or C++."""
         found = NAMESPACE.fullmatch(directive)
         separator = "::" if found and found[1] == "cpp" else "."
         if directive.endswith("-pop"):
@@ -59,7 +59,7 @@ class Objects:
             self._namespaces = [] if name in ("NULL", "0", "nullptr") else [name]
 
     def describe(self, directive: str, signatures: Sequence[str], indent: int) -> None:
-        """Add the objects of a directive."""
+        """Add the objects that a directive describes."""
         kind, domain = _DOMAIN.sub("", directive), (_DOMAIN.match(directive) or ("", ""))[1]
         if kind == "module":
             self.module = signatures[0]
@@ -90,7 +90,7 @@ class Objects:
             self._of_language(kind, name, indent)
 
     def _option(self, signature: str) -> None:
-        """A command line option; all its spellings have the anchor of the first."""
+        """Add a command-line option; all its spellings have the anchor of the first one."""
         names = [re.split(r"[ =\[]", option.strip(), maxsplit=1)[0] for option in signature.split(", ")]
         anchor = f"cmdoption-{self.program}-{names[0]}" if self.program else f"cmdoption-{names[0]}"
         for name in filter(None, names):
@@ -98,7 +98,7 @@ class Objects:
             self._put("option", name, anchor)
 
     def _of_language(self, kind: str, name: str, indent: int) -> None:
-        """A function, class or the like of a programming language."""
+        """Add a function, class or other object of a programming language."""
         bare = name.rsplit(maxsplit=1)[-1].lstrip("*&") if name.split() else ""
         inside = f"{self._classes[-1][1]}." if self._classes else f"{self.module}." if self.module else ""
         full = bare if bare.startswith(inside) or kind == "module" else f"{inside}{bare}"
@@ -109,13 +109,13 @@ class Objects:
             self._found.setdefault(f"object:{known}", anchor)
 
     def _of_c(self, domain: str, signatures: Sequence[str], indent: int) -> None:
-        """An object of C or C++; objects inside of it are its members."""
+        """Add the objects of a C or C++ directive; objects inside of the directive become members of the first one."""
         scope = self._scopes[-1][1] if self._scopes else "".join(self._namespaces[-1:])
         described = [c_names.described(domain, signature, scope) for signature in signatures]
         for names, anchor in described:
             for name in names[:1]:
                 key = f"{domain}:{name}"
-                if key not in self._whole:  # of several with the same name, the first
+                if key not in self._whole:  # if several objects have the same name, the first one is used
                     self._found[key] = anchor
                 self._whole.add(key)
             for name in names[1:]:

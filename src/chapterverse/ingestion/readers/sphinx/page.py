@@ -16,7 +16,7 @@ DOMAINS: Final = ("py", "c", "cpp", "js", "rst", "std")
 
 
 def words(text: str) -> list[str]:
-    """The names in a text."""
+    """The names in a text, which are separated by spaces."""
     return text.split()
 
 
@@ -28,7 +28,7 @@ class Surroundings:
     language: str = ""  # default language of code
     module: str = ""
     classes: int = 0  # open class descriptions
-    toctrees: int = 0  # number so far
+    toctrees: int = 0  # number of `toctree`s so far
     inclusion: Inclusion | None = None
     tables: list[str] = field(default_factory=list)  # removed from the text (`large_tables.py`)
     opened: list[AbstractContextManager[None]] = field(default_factory=list)  # open includes
@@ -55,7 +55,7 @@ class Surroundings:
         return self.inclusion.read(wanted if wanted.startswith("/") else f"/{posixpath.join(self.folder, wanted)}")
 
     def target(self, uri: str) -> str:
-        """The path of a file or image that the page names."""
+        """The address of a file or image that the page names, for `links.py`."""
         if re.match(r"[A-Za-z][\w+.-]*:", uri) or not self.document or not self.document.tree:
             return uri
         place = uri.lstrip("/") if uri.startswith("/") else posixpath.join(self.folder, uri)
@@ -68,6 +68,6 @@ def surroundings(document: Any) -> Surroundings:
 
 
 def named_in(around: Surroundings, target: str) -> Reference | None:
-    """A label or a page, by its name."""
+    """The label or page with this name; None if there is none."""
     found = around.references.get(f"label:{normal_name(target)}")
     return found or around.references.get(doc_key(target, around.folder))

@@ -78,7 +78,7 @@ class _Found:
     objects: dict[str, str] = field(default_factory=dict)  # `kind:name` → anchor
     sections: dict[str, str] = field(default_factory=dict)  # title → anchor
     toctrees: list[_Toctree] = field(default_factory=list)
-    captioned: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)  # figures and the like: kind, labels
+    captioned: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)  # (kind, labels) of figures and so on
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +253,7 @@ def _substitute(files: Iterable[_Found], settings: Mapping[str, Any], root: Path
 
 
 def keys_in(text: str, path: str) -> Iterator[str]:
-    """The possible keys of the names in backticks and of the link targets of a text."""
+    """The possible reference keys of the names in backticks and the link targets in a text."""
     folder = posixpath.dirname(path)
     for target in set(_MYST_LINK.findall(text)) if path.endswith(".md") else ():
         yield f"label:{normal_name(target)}"
@@ -273,7 +273,7 @@ def keys_in(text: str, path: str) -> Iterator[str]:
 
 
 def doc_key(target: str, folder: str) -> str:
-    """The key of a page that is named in a file in `folder`. As in Sphinx, paths cannot leave the root."""
+    """The key of the page that a file in `folder` names. As in Sphinx, paths cannot leave the root."""
     place = posixpath.normpath(posixpath.join(f"/{folder}", target))[1:]
     stem, ending = posixpath.splitext(place)
     return f"doc:{stem if ending in _ENDINGS else place}"
@@ -293,7 +293,7 @@ def make_id(text: str) -> str:
 
 @lru_cache(maxsize=1000)
 def _glob(pattern: str) -> re.Pattern[str]:
-    """A glob pattern of Sphinx: `*` does not match slashes, `**` does. Long ones match nothing."""
+    """Compile a glob pattern of Sphinx: `*` does not match slashes, `**` does. Long patterns match nothing."""
     if len(pattern) > 200 or pattern.count("*") > 10:
         return re.compile(r"(?!)")
     pieces = re.split(r"(\*\*/?|\*|\?)", pattern)
@@ -316,7 +316,7 @@ def _as_text(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _included(document: Document, text: str, digest: Any) -> Iterator[str]:
-    """The texts that a document includes. Included code is only added to the digest."""
+    """The texts of the files that a document includes. Included code is only added to the digest."""
     inclusion = Inclusion(document)
     waiting, folder = [text], posixpath.dirname(document.path)
     while waiting:
@@ -351,12 +351,12 @@ def _search(place: Path, path: str) -> _Found | None:
 
 
 class _Search(ABC):
-    """The common part of both languages."""
+    """The common part of the scanners for reStructuredText and MyST."""
 
     def __init__(self) -> None:
         self.found = _Found()
-        self._pending: list[str] = []  # labels before their target
-        self._taken: set[str] = set()  # anchors of this page
+        self._pending: list[str] = []  # labels whose target has not been read yet
+        self._taken: set[str] = set()  # anchors that are used on this page
 
     @abstractmethod
     def run(self, lines: list[str]) -> _Found:
@@ -405,7 +405,7 @@ class _RstSearch(_Search):
         return self.found
 
     def _line(self, lines: list[str], place: int) -> int:
-        """Read what begins at a line, and return the next line."""
+        """Read the block that begins at a line; returns the number of the next line to read."""
         line = lines[place]
         if not line.strip():
             return place + 1
@@ -418,7 +418,7 @@ class _RstSearch(_Search):
             self._section(title[0])
             return title[1]
         following = lines[place + 1] if place + 1 < len(lines) else ""
-        defines = following.strip() and _indent(following) > _indent(line)  # a term
+        defines = following.strip() and _indent(following) > _indent(line)  # the line is a term
         self._name(plain_title(line) if defines and self._pending else "")
         if line.rstrip().endswith("::"):
             return _end_of_body(lines, place + 1, _indent(line))
@@ -454,7 +454,7 @@ class _RstSearch(_Search):
         return place + 1
 
     def _caption(self, name: str, argument: str, lines: list[str], place: int, indent: int) -> tuple[str, str]:
-        """The caption of a figure, table or listing, and its own label."""
+        """The caption of a figure, table or listing, and its label from the option `name`."""
         caption, label = plain_title(argument) if _CAPTIONED[name] == "table" else "", ""
         for line in lines[place + 1 : _end_of_body(lines, place + 1, indent)]:
             if option := re.match(r"\s*:(caption|name):\s*(.+)", line):
@@ -522,7 +522,7 @@ def plain_title(title: str) -> str:
 
 
 def _title_at(lines: list[str], place: int) -> tuple[str, int] | None:
-    """The section title that begins at a line, and the line after it."""
+    """The section title that begins at a line, and the number of the line after it; None if there is none."""
     line = lines[place]
     if line[0].isspace():
         return None
@@ -544,7 +544,7 @@ def _indent(line: str) -> int:
 
 
 def _end_of_body(lines: list[str], place: int, indent: int) -> int:
-    """The first line that is not blank and not indented deeper."""
+    """The number of the first line that is neither blank nor indented more than `indent`."""
     while place < len(lines) and (not lines[place].strip() or _indent(lines[place]) > indent):
         place += 1
     return place

@@ -40,7 +40,7 @@ def link(shown: str, found: Reference | None, code: bool = False) -> nodes.Node:
 
 
 def _say_code(name: str, raw: str, text: str, lineno: int, inliner: Any, *_: Any, **__: Any) -> Spoken:
-    """A role for names in code: `~package.module.name` is shown as its last part."""
+    """A role for names in code. Of `~package.module.name`, only the last part is shown."""
     shown, target = _shown(text)
     if not target:
         target = shown
@@ -85,7 +85,7 @@ def _of_c(domain: str, role: str, shown: str, target: str, known: Mapping[str, R
 
 
 def _say(name: str, raw: str, text: str, lineno: int, inliner: Any, *_: Any, **__: Any) -> Spoken:
-    """A role for text: its title, or the title of its target."""
+    """A role for text. Shows its own title or the title of its target, with a link to the target."""
     around = surroundings(inliner.document)
     if external := around.settings.get(f"extlinks.{name}"):
         return [_external(external, text)], []
@@ -107,7 +107,7 @@ def _say(name: str, raw: str, text: str, lineno: int, inliner: Any, *_: Any, **_
 
 
 def _numbered(name: str, raw: str, text: str, lineno: int, inliner: Any, *_: Any, **__: Any) -> Spoken:
-    """`numref`: the number of a figure, table or listing; its caption if it has none."""
+    """`numref`: shows the number of a figure, table or listing, or its caption if it has no number."""
     shown, target = _shown(text)
     found = surroundings(inliner.document).references.get(f"label:{normal_name(target or shown)}")
     number, title = (found.number, found.title) if found else ("", "")
@@ -118,7 +118,7 @@ def _numbered(name: str, raw: str, text: str, lineno: int, inliner: Any, *_: Any
 
 
 def _any(name: str, raw: str, text: str, lineno: int, inliner: Any, *_: Any, **__: Any) -> Spoken:
-    """A role that searches its target in all kinds."""
+    """`any`: a role that looks for its target among labels, pages, terms and objects."""
     around = surroundings(inliner.document)
     shown, target = _shown(text)
     wanted = target or shown
@@ -134,7 +134,7 @@ def _icon(name: str, raw: str, text: str, *_: Any, **__: Any) -> Spoken:
 
 
 def _code(name: str, raw: str, text: str, *_: Any, **__: Any) -> Spoken:
-    """`code` and roles based on it: escapes are resolved, as in Sphinx."""
+    """`code` and roles based on it. Escapes are resolved, as in Sphinx."""
     return [nodes.literal(raw, unescape(text))], []
 
 
@@ -148,13 +148,13 @@ def _raw(
     *_: Any,
     **__: Any,
 ) -> Spoken:
-    """Roles based on `raw`: the text of HTML; nothing for other formats."""
+    """Roles based on `raw`: show the text of HTML, and nothing for other formats."""
     shown = _TAG.sub("", unescape(text)) if "html" in str((options or {}).get("format", "")).split() else ""
     return [nodes.inline(raw, html.unescape(shown))], []
 
 
 vars(_raw)["options"] = {"format": directives.unchanged}
-vars(_code)["options"] = {"language": directives.unchanged}  # options of roles based on it
+vars(_code)["options"] = {"language": directives.unchanged}  # options of roles based on `code`
 _STANDARDS = {  # text and address
     "rfc": ("RFC {0}", "https://datatracker.ietf.org/doc/html/rfc{0}.html"),
     "pep": ("PEP {0}", "https://peps.python.org/pep-{0:0>4}/"),
@@ -180,7 +180,7 @@ def _abbreviation(name: str, raw: str, text: str, *_: Any, **__: Any) -> Spoken:
 
 
 def _external(setting: str, text: str) -> nodes.Node:
-    """A link of the extension `extlinks`."""
+    """A link by a setting of the extension `extlinks`."""
     address, _, caption = setting.partition("\n")
     shown, target = _shown(text)
     part = target or shown
@@ -223,7 +223,7 @@ def prepare_roles(text: str) -> None:
 
 
 def default_role(name: str) -> Callable[..., Spoken] | None:
-    """The role for text in single backticks, by the project's setting."""
+    """The role for text in single backticks, by the project's setting; None for docutils' default."""
     bare = DOMAIN.sub("", name)
     if bare in ("any", "autolink"):
         return _any
