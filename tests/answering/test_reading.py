@@ -107,6 +107,11 @@ async def test_comparison_without_a_comparing_passage_reads_both_subjects(keyles
     assert read.readings[0].score == read.readings[1].score > 2.0
 
 
+async def test_comparison_keeps_to_top_k(keyless: Services) -> None:
+    read = await read_book(RetrievalRequest(query="compare Gazebo and Unity", top_k=1), (), keyless, NameReader())
+    assert len(read.found.results) == len(read.readings) == 1
+
+
 @pytest.mark.parametrize("question", ["compare Gazebo and Zarquon", "Zarquon vs Unity", "What is Gazebo?"])
 async def test_comparison_needs_both_subjects(keyless: Services, question: str) -> None:
     read = await read_book(RetrievalRequest(query=question), (), keyless, NameReader())

@@ -95,6 +95,29 @@ async def test_lock_of_a_dead_writer_expires(qdrant_url: str, monkeypatch: pytes
     await index.close()
 
 
+async def test_lock_without_its_holders_name_is_broken(qdrant_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer may be killed between the request that makes the lock and the one that writes its name."""
+    from chapterverse.index import server_writer
+    from chapterverse.index.server import QdrantIndex
+
+    index = QdrantIndex(url=qdrant_url, collection="nameless")
+    renew = server_writer._Lock.renew
+    monkeypatch.setattr(server_writer, "_NAME_SECONDS", 0.1)
+    monkeypatch.setattr(server_writer._Lock, "renew", killed)
+    with pytest.raises(KeyboardInterrupt):
+        async with index.writer():
+            raise AssertionError("the writer was not killed")
+    monkeypatch.setattr(server_writer._Lock, "renew", renew)
+    async with index.writer() as writer:
+        await writer.publish(manifest())
+    assert (await index.manifest()).pages == 0
+    await index.close()
+
+
+async def killed(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 async def test_a_key_over_plain_http_prints_no_warning(qdrant_url: str) -> None:
     """The Qdrant client would warn about a key over plain HTTP, and warnings fail the tests."""
     from chapterverse.settings import Settings

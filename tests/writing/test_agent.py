@@ -562,6 +562,12 @@ class TestDeadline:
         assert happened[-1] == Finished(llm_calls=1, stopped="length")
         assert await asyncio.to_thread(stub.wait_disconnect)
 
+    async def test_half_a_sentence_at_the_limit_of_tokens_is_left_out(self, stub: LlmStub, model: AgentWriter) -> None:
+        stub.usual = Replies("The first sentence [1]. The first half ", finish="length")
+        happened = await events(ask(), model)
+        assert text_of(happened) == "The first sentence [1]."
+        assert happened[-1].stopped == "length"
+
 
 class TestClosingEarly:
     async def test_closing_cancels_the_call_and_leaves_no_task(self, stub: LlmStub, model: AgentWriter) -> None:

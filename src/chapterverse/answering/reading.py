@@ -46,7 +46,11 @@ async def read_book(request: RetrievalRequest, turns: Sequence[Turn], engines: E
     """Search for the question and read the passages found, in the context of these turns. Passages come best first."""
     whole = await _read_whole(request, turns, engines, reader)
     compared = any(one.answers > 0 for one in whole.readings)
-    if not (turns or compared) and (named := _SIDES.search(" ".join(request.query.split()).rstrip("?!. "))):
+    if (
+        request.top_k > 1
+        and not (turns or compared)
+        and (named := _SIDES.search(" ".join(request.query.split()).rstrip("?!. ")))
+    ):
         asked = [f"What is {side}?" for side in (named["one"] or named["first"], named["other"])]
         parts = [request.model_copy(update={"query": one}) for one in asked]
         return _better(whole, [await _read_whole(part, (), engines, reader) for part in parts])

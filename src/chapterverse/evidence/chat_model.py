@@ -44,6 +44,7 @@ class ModelReply:
     message: dict[str, Any] = field(default_factory=lambda: {"role": "assistant", "content": None})
     calls: dict[Any, dict[str, Any]] = field(default_factory=dict)  # calls of tools, by their index
     usage: Mapping[str, Any] = field(default_factory=dict)
+    cut_off: bool = False  # by a limit on tokens
 
     def add(self, piece: Mapping[str, Any]) -> str:
         """Add the next piece and return its text. A server that does not stream sends one piece, with a `message`."""
@@ -51,6 +52,7 @@ class ModelReply:
         self.usage = usage if isinstance(usage, Mapping) else self.usage
         choices = [one for one in piece.get("choices") or () if not one.get("index")]
         delta = (choices[0].get("delta") or choices[0].get("message") or {}) if choices else {}
+        self.cut_off = self.cut_off or bool(choices and choices[0].get("finish_reason") == "length")
         for name in ("content", "refusal", "reasoning_content", "reasoning"):
             if said := delta.get(name):
                 self.message[name] = (self.message.get(name) or "") + said

@@ -4,6 +4,7 @@ A lock keeps other writers out. A published collection is never changed. The pre
 write, for readers that still use it.
 """
 
+import asyncio
 import os
 import re
 import secrets
@@ -29,6 +30,7 @@ _BATCH = 256  # points of one request: about 2 MB
 _GENERATION = r"\d{8}T\d{6}-[0-9a-f]{8}"  # what `new_name` makes
 _STALE = 900.0  # seconds without a renewal after which a writer's lock may be broken
 _RENEW_EVERY = 60.0  # seconds between renewals of the lock
+_NAME_SECONDS = 5.0  # after which a lock without its holder's name belongs to a writer that ended
 _LOCK_ID = 1
 
 
@@ -237,9 +239,11 @@ class _Lock:
     async def take(self) -> None:
         """Take the lock; `IngestionError` if another process holds it."""
         if not await self._create():
-            held = await self._held()
-            if time.time() - held.get("at", time.time()) < _STALE and not _ended(str(held.get("owner", ""))):
-                raise IngestionError(f"another ingest is running ({held.get('owner', 'just started')})")
+            if not (held := await self._held()):
+                await asyncio.sleep(_NAME_SECONDS)
+                held = await self._held()
+            if time.time() - held.get("at", 0.0) < _STALE and not _ended(held["owner"]):
+                raise IngestionError(f"another ingest is running ({held['owner']})")
             await self._client.delete_collection(self._name)
             if not await self._create():
                 raise IngestionError("another ingest has just started")

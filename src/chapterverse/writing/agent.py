@@ -109,7 +109,7 @@ class _Progress(Model):
         async with aclosing(self.model.stream(messages, reply, tools=offered)) as texts:
             async for text in texts:
                 self.said.put_nowait(text)
-        if reply.message["content"]:
+        if reply.message["content"] and not reply.cut_off:
             self.said.put_nowait("\n\n")  # ends the last sentence, so that it can be judged at once
         whole = ChatCompletionMessage.model_validate(reply.message | {"tool_calls": [*reply.calls.values()] or None})
         return ModelResponse(Converter.message_to_output_items(whole), Usage(), None)
@@ -210,6 +210,8 @@ class AgentWriter(ChatModel):
             await asyncio.gather(run, return_exceptions=True)
         if not progress.wrote and stopped != "max_calls":
             raise self.failure("did not answer in time" if stopped else "gave an empty answer")
+        if progress.replies[-1].cut_off:
+            stopped = "length"
         last = parser.finish()
         for statement in last[:-1] if stopped == "length" else last:  # the last one was cut off
             yield statement
