@@ -29,7 +29,7 @@ class MarkedStretch(Frozen):
 
 
 class Citation(Frozen):
-    """Evidence that was shown with an answer."""
+    """Evidence that was shown."""
 
     source_url: str
     page_title: str
