@@ -37,7 +37,7 @@ from chapterverse.wiring import open_engines
 
 FIRST: Final = 0.300  # seconds before the first token
 TOKEN: Final = 0.020  # seconds for each further token
-TOKENS: Final = 60  # most tokens of an answer; a word is one token
+TOKENS: Final = 60  # maximum number of tokens of an answer; a word is one token
 JUDGE_TOKEN_CHARS: Final = 4  # characters per token of a verdict, which is JSON
 AT_ONCE: Final = 10
 _STARTING: Final = 60.0  # seconds a process may take before it answers
@@ -86,7 +86,7 @@ class PacedModel(LlmStub):
 
 
 def _answer(request: dict[str, Any]) -> list[str]:
-    """An answer whose sentences begin unlike any sentence of the book."""
+    """Return an answer whose sentences begin with words that no sentence of the book begins with."""
     words: list[str] = []
     for passage in shown(request).passages:
         for number, text in passage.units.items():
@@ -198,14 +198,14 @@ def _measure(client: httpx2.Client, model: httpx2.Client | None, count: int, at_
     writing = [end - begin for begin, end, what in spent if what == "writes"]
     result["questions_with_a_call"] = len(called)
     result["floor_ms"] = _figures([taken * 1000 for taken in writing])  # the model's writing time alone
-    if at_once == 1:  # with several at once, a call cannot be matched to its answer
+    if at_once == 1:  # with several questions at once, a call cannot be matched to its answer
         busy = _busy([(begin, end) for begin, end, _ in spent])
         result["own_share"] = round(1 - busy * 1000 / sum(one.total for one in called), 4)
     return result
 
 
 def _busy(calls: list[tuple[float, float]]) -> float:
-    """Seconds during which at least one call was running."""
+    """Return the number of seconds during which at least one call was running."""
     total, until = 0.0, 0.0
     for begin, end in sorted(calls):
         total += max(0.0, end - max(begin, until))

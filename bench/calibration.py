@@ -34,7 +34,7 @@ _ROOT: Final = Path(__file__).resolve().parents[1]
 _CACHE: Final = _ROOT / ".cache" / "bench" / "vectors.sqlite"
 _FORMATS: Final[Mapping[str, Format]] = {".rst": "rst", ".md": "markdown", ".mdx": "mdx"}
 _TOP_K: Final = 5
-_MOST: Final = 200  # most questions of one set
+_MOST: Final = 200  # maximum number of questions of one set
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Book:
     seconds: float  # duration of the calibration
 
     def ask(self, text: str, vector: Vectors) -> ConfidenceMetrics:
-        """Decide about one question."""
+        """Decide whether one question passes."""
         hits = self.index.search(text, vector, _TOP_K)
         return calibration.assess([similarity for _, similarity in hits], None, self.line, _TOP_K)
 

@@ -33,7 +33,7 @@ _FENCED: Final = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
 def remember_readings() -> None:
-    """Cache the section reader's scores in this process."""
+    """Make this process cache the section reader's scores."""
     read, known = SectionReader._read, dict[tuple[str, Passage], Read]()
 
     def read_once(self: SectionReader, question: str, passage: Passage) -> Read:
@@ -94,7 +94,7 @@ async def _verdict(question: Question, before: Outcome, services: Services) -> V
 
 
 def _paragraphs(book: Path) -> Iterator[tuple[Path, str]]:
-    """The paragraphs, lists and tables of the book, as written in the source."""
+    """Yield the paragraphs, lists and tables of the book, as written in the source."""
     for path in sorted(book.rglob("*.md*")):
         text = _FENCED.sub("", path.read_text("utf-8"))
         yield from ((path, part) for part in re.split(r"\n{2,}", text) if part.strip())

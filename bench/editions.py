@@ -118,11 +118,11 @@ class Fact:
     values: tuple[str, str]
 
     def text_in(self, version: str) -> str:
-        """The sentence in a version."""
+        """Return the sentence of this fact in a version."""
         return self.sentence.replace("{value}", self.value(version))
 
     def value(self, version: str) -> str:
-        """The value in a version."""
+        """Return the value of this fact in a version."""
         return self.values[VERSIONS.index(version)]
 
 

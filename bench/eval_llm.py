@@ -39,8 +39,8 @@ from chapterverse.settings import GENERATION_SECONDS, Settings
 from chapterverse.wiring import open_services
 
 PASSAGES: Final = 3  # instead of five: on a shared core the model reads 10 to 40 tokens a second
-CALLS: Final = 1  # per answer: if it is offered a tool, such a small model writes tool calls into its text
-ROUNDS: Final = 6  # of asking and recording: if the model searches again, its later requests depend on the earlier ones
+CALLS: Final = 1  # for each answer: if such a small model is offered a tool, it writes tool calls into its text
+ROUNDS: Final = 6  # of asking and recording; several, because later requests for an answer depend on earlier replies
 _MARKER: Final = re.compile(r"\s*\[\d+\]")
 _WORD: Final = re.compile(r"\w+")
 # Patterns that the independent check must not take for claims: a list number, a table rule, a phrase like "The text
@@ -76,7 +76,7 @@ class Outcome:
 
     @property
     def replaced(self) -> int:
-        """The book's own sentences that replaced a sentence of the model."""
+        """Return the book's own sentences that replaced a sentence of the model."""
         said = _words(" ".join(self.written))
         return sum(_words(sentence) not in said for sentence in self.shown)
 
@@ -106,7 +106,7 @@ async def ask_all(questions: Sequence[Question], services: Services, recorder: R
 
 
 def figures(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """What happened to the model's sentences, as a flat list."""
+    """Count what happened to the model's sentences. Returns rows for the table."""
     asked = [one for one in outcomes if one.written]  # the others were refused before the model was called
     written = sum(len(one.written) for one in asked)
     shown = sum(len(one.shown) for one in asked)
@@ -144,8 +144,8 @@ def _plain(key: str, label: str, value: float, n: int) -> dict[str, Any]:
 
 
 def _claims(answer: str, passages: str) -> str:
-    """An answer as the independent check reads it, without table headers that occur in the same form in a passage: the
-    quote of a row does not contain the header."""
+    """Return an answer in the form that the independent check reads. Table headers that occur in a passage in the same
+    form are removed, because the quote of a row does not contain the header."""
     lines = [line for line in _NO_CLAIM.sub("", answer).split("\n") if line.strip()]
     return "\n".join(
         line
@@ -229,7 +229,7 @@ def main() -> None:
 
 
 def _row_of(estimate: dict[str, Any]) -> dict[str, Any]:
-    """An estimate of the harness as a row of our table. Times exclude the model, because its replies are recorded."""
+    """Convert an estimate of the harness to a row of our table. Times exclude the model: its replies are recorded."""
     kept = {name: estimate[name] for name in ("key", "label", "value", "low", "high")}
     kept["label"] += ", ours without the model's (ms)" if estimate["kind"] == "ms" else ""
     return {**kept, "n": estimate["questions"], "bar": None, "reached": None}

@@ -47,7 +47,7 @@ class Outcome:
 
     @property
     def gold_quoted(self) -> bool:
-        """Whether a quote contains the gold sentence, or the other way round."""
+        """Whether a quote contains the gold sentence, or the gold sentence contains a quote."""
         gold = _words(self.asked["sentence"])
         quotes = (_words(source.quote) for source in self.answer.sources)
         return any(gold in quote or (quote in gold and len(quote) > 20) for quote in quotes)

@@ -17,7 +17,7 @@ rated: the report has only refusals and low confidence to go by.
 
 If the rest of the book answers the questions of a hidden page, its absence is no gap and it need not be found. People
 who read the answers decided this: `gaps_read.jsonl` has the questions that another page answers, with that page. A
-hidden page is made up for if none of its questions is in a group and all of them are answered in this way. Two shares
+hidden page counts as made up for if none of its questions is in a group and other pages answer all of them. Two shares
 are reported: of all hidden pages, and of those that are not made up for.
 
 The section reader's scores are cached by question and passage, because most passages are the same whatever is hidden.
@@ -52,7 +52,7 @@ from chapterverse.services import Services
 
 FOLDS: Final = 5
 SEED: Final = 15
-OFTEN: Final = 6  # from so many questions on, a page counts as asked about often
+OFTEN: Final = 6  # a page with at least this many questions counts as asked about often
 PAGES: Final = (".md", ".mdx", ".rst", ".adoc")
 READ: Final = Path(__file__).with_name("gaps_read.jsonl")
 WORK: Final = ROOT / ".cache" / "gaps"
@@ -117,7 +117,8 @@ def _options() -> argparse.Namespace:
 
 
 def _rows(questions: Path, book: str) -> list[dict[str, Any]]:
-    """The questions that can be understood alone and that the book answers, without repetitions, with their places."""
+    """Return the questions that can be understood alone and that the book answers, without repetitions, with their
+    places."""
     files = sorted(questions.glob(f"*{book}_questions.jsonl")) + sorted(questions.glob(f"{book}_extra.jsonl"))
     rows = [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
     for file in sorted(questions.glob(f"*{book}_dialogues.jsonl")):
@@ -135,7 +136,8 @@ def _places(row: dict[str, Any]) -> list[str]:
 
 
 def _fifths(source: Path, rows: Sequence[dict[str, Any]]) -> list[frozenset[str]]:
-    """The pages of the book in five parts. Folders that no question is about are never hidden."""
+    """Divide the pages of the book into five parts. Folders that no question is about are left out, so they are never
+    hidden."""
     folders = {place.split("/")[0] for row in rows for place in row["places"]}
     files = (file.relative_to(source) for file in sorted(source.rglob("*")) if file.suffix in PAGES)
     pages = [str(file) for file in files if file.parts[0] in folders]
@@ -201,7 +203,7 @@ async def _fold(
 
 
 def _read(book: str) -> set[tuple[str, str]]:
-    """Questions, with the pages that answer them although another page is the best place."""
+    """Load pairs of a question and a page that answers it, although another page is the best place for the answer."""
     rows = map(json.loads, READ.read_text("utf-8").splitlines())
     return {(row["question"], row["cited"]) for row in rows if row["book"] == book and row["answers"]}
 
@@ -234,7 +236,7 @@ def _counts(gaps: Sequence[Gap], false: Sequence[Gap], wanted: Counter[str], ask
 
 
 def _commonest(gap: Gap, asked: dict[str, Asked]) -> int:
-    """The largest number of questions in a group that are about the same page."""
+    """Return the largest number of questions in a group that are about the same page."""
     return max(Counter(page for one in gap.questions for page in asked[one.question].pages).values())
 
 

@@ -77,7 +77,7 @@ class Corpus:
 
 
 async def build(index: Index, corpus: Corpus) -> float:
-    """Seconds spent in the index, excluding the generation of the corpus."""
+    """Build the index. Return the seconds spent in the index, without the generation of the corpus."""
     seconds = 0.0
     async with index.writer(fresh=True) as writer:
         for number in range(corpus.pages):
@@ -92,7 +92,7 @@ async def build(index: Index, corpus: Corpus) -> float:
 
 class Heart:
     """Ticks every millisecond on the event loop and records, in milliseconds, how late each tick was and how much CPU
-    time the loop used in between. On a busy machine only the CPU time is caused by the program."""
+    time the loop used since the last one. On a busy machine, other programs also cause delays, but not CPU time."""
 
     def __init__(self) -> None:
         self.late: list[float] = []

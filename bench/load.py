@@ -34,7 +34,7 @@ from chapterverse.wiring import open_engines
 
 MOST_AT_ONCE: Final = 500
 PATIENCE: Final = 60.0  # seconds for one request: twice the server's own limit
-CHAT_EVERY: Final = 4  # one request in so many is a question, the others are searches
+CHAT_EVERY: Final = 4  # every n-th request is a question, the others are searches
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Account:
             self.seconds.setdefault(request.path, []).append(seconds)
 
     def figures(self) -> dict[str, Any]:
-        """As data: counts by outcome, requests a second, and p50, p95 and p99 of each path in milliseconds."""
+        """Return counts by outcome, requests a second, and p50, p95 and p99 of each path in milliseconds."""
         paths = {
             path: {f"p{share}_ms": round(1000 * float(np.percentile(all_, share)), 1) for share in (50, 95, 99)}
             for path, all_ in self.seconds.items()
@@ -100,7 +100,7 @@ class Load:
         return self.account
 
     async def send(self, request: Request) -> tuple[str, float]:
-        """The outcome of a request (`ok`, an error code, or what failed), and the Retry-After time if any."""
+        """Send a request. Return its outcome (`ok`, an error code, or what failed) and the Retry-After time, if any."""
         headers = {"X-Forwarded-For": request.client} if request.client else {}
         try:
             answer = await self._http.post(request.path, json=request.body, headers=headers)

@@ -1,4 +1,4 @@
-"""An in-memory corpus, searched as the product's index does, for benches with many questions.
+"""An in-memory corpus with the same search as the product's index, for benches with many questions.
 
 Computes what the engine computes: cosines, and BM25 with the engine's IDF. Word weights and fusion are the product's
 own. The product does not use this module.

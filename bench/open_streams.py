@@ -31,7 +31,7 @@ PER_READER: Final = 10  # streams from one address; 60 requests a minute are all
 
 @contextmanager
 def paced_model() -> Iterator[str]:
-    """The address of the model, which runs as a separate process."""
+    """Run the model as a separate process and yield its address."""
     port, admin = free_port(), free_port()
     command = [sys.executable, "-m", "bench.race.stub", str(port), str(admin)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as stub:
@@ -66,7 +66,7 @@ async def open_streams(url: str, streams: int) -> dict[str, Any]:
 
 @contextmanager
 def paced_server(home: Path, **settings: Any) -> Iterator[str]:
-    """A server at its default settings that uses this model."""
+    """Run a server at its default settings that uses this model."""
     with paced_model() as model:
         asking = {"openai_api_key": "stub", "openai_model": "stub", "openai_base_url": model}
         limits = {"api_rate_limit": 60, "trusted_proxies": "127.0.0.1"}

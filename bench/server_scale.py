@@ -30,7 +30,7 @@ from chapterverse.index.server import QdrantIndex
 
 CHUNKS = 1_000_000
 COLLECTION = "bench_server_scale"
-NOISE = 0.02  # added to each number, so that no two vectors of one mixture are equal
+NOISE = 0.02  # size of the noise in each number, so that mixtures of the same two vectors differ
 MODULE, PAGE = Filters(module=("module 3",)), Filters(source_url=("https://book.example/part7/page7.html",))
 
 

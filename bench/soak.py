@@ -33,8 +33,8 @@ BOUND: Final = 1.0  # MiB per 1,000 requests
 
 
 def memory(pids: Iterable[int]) -> float:
-    """MiB used by the processes. Memory that they share is counted once, but pages of files (programs, the index)
-    for each: our share of those depends on what else on the machine has the same files open."""
+    """Return the MiB used by the processes. Shared memory is counted once. Pages of files (programs, the index) are
+    counted for each process, because our share of them depends on which other programs use the same files."""
     total = 0
     for pid in pids:
         try:
@@ -47,7 +47,7 @@ def memory(pids: Iterable[int]) -> float:
 
 
 def slope(requests: Sequence[float], mebibytes: Sequence[float]) -> tuple[float, float]:
-    """MiB added by 1,000 requests, from a line through the points, and its 95 % interval.
+    """Return the MiB added by 1,000 requests, from a line through the points, and the reach of its 95 % interval.
 
     Neighbouring points are correlated, so the interval is computed from ten averages, not from all points.
     """

@@ -1,4 +1,4 @@
-"""Chunks for tests, as a search returns them."""
+"""Makes chunks for tests, in the form in which a search returns them."""
 
 from chapterverse.book import text_hash
 from chapterverse.models import ChunkResult, PassageUnit
@@ -14,7 +14,7 @@ def chunk(
     start: int = 0,
     flags: tuple[str, ...] = (),
 ) -> ChunkResult:
-    """A chunk whose units are cut as ingestion cuts them."""
+    """Makes a chunk. It is cut into units as in ingestion."""
     title, _, section = breadcrumb.partition(" › ")
     units = [
         PassageUnit(

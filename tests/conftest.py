@@ -64,8 +64,8 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With xdist, the longest files come first, so that none is left at the end: those with the longest timeouts, then
-    those with slow tests."""
+    """With xdist, moves the longest files to the front, so that none of them is left at the end: first those with the
+    longest timeouts, then those with slow tests."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return
     length: dict[Path, float] = defaultdict(float)
@@ -101,7 +101,7 @@ def cached_model_outputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
 
 @pytest.fixture(scope="session", autouse=True)
 def cached_readings() -> Iterator[None]:
-    """Caches what the shared section reader has read: reading is most of the work of an answer without a key, and many
+    """Caches the scores of the shared section reader: reading is most of the work of an answer without a key, and many
     tests ask the same questions."""
     read, shared = SectionReader._read, shared_reader()
     remembered: dict[tuple[str, Passage], Read] = {}
@@ -120,7 +120,7 @@ def cached_readings() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def cached_certificates() -> Iterator[None]:
-    """Every HTTP client loads the certificates of the machine, which takes 25 ms. Servers of tests are on loopback."""
+    """Caches the machine's certificates: loading them takes 25 ms for every HTTP client, and test servers need none."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(httpcore2, "default_ssl_context", cache(httpcore2.default_ssl_context))
         yield
@@ -168,7 +168,7 @@ def home_with(book: Path, folders: pytest.TempPathFactory) -> Path:
 
 
 def prepared_home(name: str, folders: pytest.TempPathFactory, fill: Callable[[Path], Path]) -> Path:
-    """A home for this process. The first process of the run that needs it fills it for all."""
+    """Returns a home for this process. The first process of the run that needs it fills it for all processes."""
     prepared = run_folder(folders) / f"prepared-{name}"
     home = folders.mktemp("home") / "home"
     with prepared.with_suffix(".lock").open("w") as lock:

@@ -96,7 +96,7 @@ class Judged:
 
 @dataclass
 class JudgeScript:
-    """How the model judges. By default only claims in `truths` are supported."""
+    """The model's behaviour as a judge. By default it supports only claims in `truths`."""
 
     truths: set[str] = field(default_factory=set)
     mode: str = "right"  # gullible, prose, huge, half, wrong_numbers, empty, fails, hangs, no_format, refuses, whole
@@ -129,7 +129,7 @@ def gemini_error(status: int, message: str, *details: dict[str, Any]) -> Fails:
 
 
 def gemini_busy(delay: str) -> Fails:
-    """Too many requests, with the delay in the body and no header."""
+    """Returns the error for too many requests, with the delay in the body and not in a header."""
     return gemini_error(429, "Quota", {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay})
 
 
@@ -155,11 +155,11 @@ class LlmStub:
         return f"http://127.0.0.1:{self.port}/v1"
 
     def wait_disconnect(self, seconds: float = 30.0) -> bool:
-        """Whether a client disconnected before its reply was complete, within this time."""
+        """Waits up to this time. Returns whether a client disconnected before its reply was complete."""
         return self._disconnected.wait(seconds)
 
     def wait_asked(self, seconds: float = 30.0, times: int = 1) -> bool:
-        """Whether this many chat completions were requested within this time."""
+        """Waits up to this time. Returns whether this many chat completions were requested."""
         with self._asked:
             return self._asked.wait_for(lambda: len(self.requests) >= times, seconds)
 

@@ -1,4 +1,4 @@
-"""An answering module whose behaviour is chosen by the question, for tests of the HTTP interface.
+"""A replacement for `chapterverse.answering` whose behaviour depends on the question, for tests of the HTTP interface.
 
 answer                          three sentences and their sources
 pause SECONDS                   the same, with a pause before the first sentence

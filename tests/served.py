@@ -27,7 +27,7 @@ class Served:
     http: httpx2.Client
 
     def health(self, wanted: Callable[[Health], bool], seconds: float = 60.0) -> Health:
-        """Polls `/health` until it is as wanted, because on a busy machine a probe may time out and its service is
+        """Polls `/health` until it has the wanted state. On a busy machine a probe may time out, and its service is
         reported as down for a moment."""
         deadline = time.monotonic() + seconds
         while True:

@@ -39,7 +39,7 @@ BARS: Final = (
 
 
 async def right_judge(recordings: list[Recording]) -> dict[str, Any]:
-    """Figures with a judge that makes no errors: for true answers, for false answers, and for half-false answers."""
+    """Compute figures with a judge that makes no errors: for true, false and half-false answers."""
     shown: Counter[str] = Counter()
     of: Counter[str] = Counter()
     tokens: list[int] = []
@@ -91,15 +91,15 @@ def _tally(one: Recording, seen: Replayed, shown: Counter[str], of: Counter[str]
 
 
 def _false_shown(one: Recording, seen: Replayed, *, quotes: bool = True) -> list[str]:
-    """False statements that were shown. Without a judge, the book's own words are shown as quotations. They are not
-    counted unless `quotes` is set, although a false answer may consist of them."""
+    """Return the false statements that were shown. Without a judge, the book's own words are shown as quotations, and a
+    false answer may consist of them. They are counted only if `quotes` is set."""
     false = {labelled.false for labelled in one.statements if labelled.false}
     shown = [proven for proven in seen.proven if quotes or proven.kind != "quoted"]
     return [proven.statement.text for proven in shown if proven.statement.text in false and not proven.replaced]
 
 
 async def other_judges(recordings: list[Recording]) -> dict[str, dict[str, Any]]:
-    """Figures with every other judge, and without one."""
+    """Compute figures with every other judge, and without one."""
     found: dict[str, dict[str, Any]] = {}
     for name in (*NAMES[1:], "none"):
         counts: Counter[str] = Counter()
@@ -130,7 +130,7 @@ async def other_judges(recordings: list[Recording]) -> dict[str, dict[str, Any]]
 
 
 def exact_checks(recordings: list[Recording]) -> dict[str, Any]:
-    """Figures of the exact checks alone: inventions caught, and true statements failed."""
+    """Compute figures of the exact checks alone: inventions that were caught, and true statements that failed."""
     caught: Counter[str] = Counter()
     tried: Counter[str] = Counter()
     failed: list[str] = []
@@ -204,7 +204,8 @@ async def measure() -> dict[str, Any]:
 
 
 async def shown_texts(recordings: list[Recording]) -> list[dict[str, Any]]:
-    """What a reader sees of each answer with a judge that makes no errors, and which true statements are missing."""
+    """Return the text that a reader sees of each answer with a judge that makes no errors, and the true statements that
+    are missing from it."""
     rows = []
     for one in recordings:
         seen = await replay(one.drafts(), one.evidence(), LabelJudge(one, "right"))

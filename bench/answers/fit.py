@@ -3,8 +3,8 @@
     python -m bench.answers.fit
 
 The rows are replays of the recorded answers: unchanged with a perfect and with a noisy judge, and half false with a
-noisy judge (a perfect judge leaves too few wrong answers). An answer is right if nothing false was shown and it is
-complete. A blind reader decides whether it is complete. If nobody has read it, it counts as complete if at most a
+noisy judge (with a perfect judge there are too few wrong answers). An answer is right if nothing false was shown and it
+is complete. A blind reader decides whether it is complete. If nobody has read it, it counts as complete if at most a
 quarter of its true statements was withheld: of 12 such answers that were read, 11 were complete.
 """
 

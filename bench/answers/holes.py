@@ -1,4 +1,4 @@
-"""Finds faults in the form of a shown answer: broken lists, dangling openers, announcements of nothing.
+"""Finds faults in the form of a shown answer: gaps in lists, references to missing statements, empty announcements.
 
 It uses only the shown text and the order of the statements, and shares no code with the assembly.
 """
@@ -19,14 +19,14 @@ _OPENERS: Final = word_set(
 
 
 def holes(shown: Replayed) -> Iterator[str]:
-    """Each fault, described in a few words."""
+    """Yield a description of each fault, in a few words."""
     yield from _numbers(shown.text)
     yield from _announcements(shown)
     yield from _openers(shown)
 
 
 def _numbers(text: str) -> Iterator[str]:
-    """Numbers of a list that are not consecutive."""
+    """Find numbers of a list that are not consecutive."""
     prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     last: dict[str, int] = {}
     for found in _NUMBERED.finditer(prose):
@@ -37,7 +37,7 @@ def _numbers(text: str) -> Iterator[str]:
 
 
 def _announcements(shown: Replayed) -> Iterator[str]:
-    """Lead-ins and headings with nothing after them."""
+    """Find lead-ins and headings with nothing after them."""
     statements = [one.statement for one in shown.proven]
     for one, following in pairwise([*statements, None]):
         if one is None or not one.leads:
@@ -47,7 +47,7 @@ def _announcements(shown: Replayed) -> Iterator[str]:
 
 
 def _openers(shown: Replayed) -> Iterator[str]:
-    """Statements that refer to a statement that was not shown."""
+    """Find statements that refer to a statement that was not shown."""
     before: dict[str, Statement | None] = {}
     last: Statement | None = None
     for draft in shown.drafts:

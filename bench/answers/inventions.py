@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-# Not the writer's own numbering: "1. …", "Option 2".
+# Excludes the writer's own numbering: "1. …", "Option 2".
 _NUMBER = re.compile(r"(?<!^)(?<!^\*\*)(?<!option )(?<!step )(?<![\w.`/-])\d+(?:\.\d+)?(?![\w`/-]|\.\d)", re.IGNORECASE)
 _VERSION = re.compile(r"\bv?\d+\.\d+\.\d+\b")
 _CODE = re.compile(r"`([A-Za-z_][\w.]*)`")
@@ -62,7 +62,7 @@ def inventions(text: str, issued: str) -> Iterator[tuple[str, str]]:
 
 
 def _near(text: str, issued: str, rng: random.Random) -> Iterator[tuple[str, str]]:
-    """Versions with a detail that is close to the book's but occurs nowhere in it."""
+    """Return versions with a detail that is close to one of the book but occurs nowhere in it."""
     if found := list(_NUMBER.finditer(text)):
         place = rng.choice(found)
         short = [str(number) for number in rng.sample(range(2, 100), 98)]

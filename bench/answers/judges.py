@@ -22,8 +22,8 @@ LATE_SECONDS: Final = 60.0
 
 @dataclass
 class LabelJudge:
-    """Knows which statements of one answer are true. It names the nearest of the units that it was shown, except for
-    absences and frames, which rest on no unit."""
+    """Knows which statements of one answer are true. As evidence it names the nearest unit that it was shown, but none
+    for absences and frames, which need no evidence."""
 
     recording: Recording
     kind: str

@@ -16,13 +16,14 @@ READINGS = RECORDED / "readings.jsonl"
 
 
 def valid() -> dict[tuple[str, str, str], bool]:
-    """The verdicts of blind readers on exactly the text that was shown. Readings that were not blind do not count."""
+    """Return the verdicts of blind readers on exactly the text that was shown. Readings that were not blind are left
+    out."""
     rows = rows_of(READINGS)
     return {(row["item"], row["prompt"], row["digest"]): row["complete"] for row in rows if row["blind"]}
 
 
 def unread(shown: list[Row], recordings: list[Recording]) -> list[Row]:
-    """Texts to read: those that lost something and have no valid reading, and an equal number that lost nothing."""
+    """Return the texts to read: those that lost something and have no valid reading, and as many that lost nothing."""
     read = valid()
     open_rows = [row for row in shown if row["lost"] and (row["item"], row["prompt"], row["digest"]) not in read]
     whole = sorted((row for row in shown if not row["lost"] and row["shown"]), key=lambda row: str(row["digest"]))

@@ -53,7 +53,7 @@ async def _written(drafts: Sequence[Statement]) -> AsyncGenerator[Statement | Pr
 
 
 def _lines(code: str) -> set[str]:
-    """The lines of code without comments, which a writer may have added."""
+    """Return the lines of code without comments, because a writer may have added them."""
     bare = (re.sub(r"(?:^|\s)(?:#|//|--)\s.*", "", line) for line in code.splitlines())
     return {"".join(line.split()) for line in bare if line.strip()}
 

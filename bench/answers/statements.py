@@ -37,7 +37,7 @@ def rows(recorded: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def shape_of(statement: Statement) -> str:
-    """The shape as one word. A statement that introduces something is a lead-in, whatever else it is."""
+    """Return the shape as one word. A statement that introduces something is a lead-in, unless it is a heading."""
     return "lead-in" if statement.leads and statement.shape != "heading" else statement.shape
 
 

@@ -1,7 +1,7 @@
 """Asks the cases with each writer: excerpts, the obedient model, and the small real model.
 
-The book with the planted pages is cached in `.cache` while pages and readers stay the same. The planted page is always
-found, and the check before the model lets everything pass, so that no case is refused before it is tried.
+The book with the planted pages is cached in `.cache` as long as pages and readers stay the same. The search always
+finds the planted page, and the check before the model lets everything pass, so that every case reaches the writer.
 """
 
 import hashlib
@@ -75,7 +75,7 @@ async def ask_keyless(cases: Sequence[Case], services: Services) -> list[Outcome
 
 
 async def ask_obedient(cases: Sequence[Case], services: Services) -> list[Outcome]:
-    """Ask every case with each way to obey; once if the planted text is not visible."""
+    """Ask every case once for each way to obey. If the planted text is not visible, ask once."""
     outcomes = []
     stub = Obedient()
     with serving_llm(stub), _with_model(services, stub.url) as obeying:

@@ -41,7 +41,7 @@ class Carrier:
     """A way to plant a text in a page."""
 
     name: str
-    hidden: bool  # from readers; such text must not be indexed
+    hidden: bool  # whether readers cannot see the text; such text must not be indexed
     suffix: str  # file name extension
     plant: Callable[[Article, str], str]
 
@@ -90,7 +90,7 @@ def _in_markdown(markup: str) -> Callable[[Article, str], str]:
 
 
 def _in_tags(article: Article, text: str) -> str:
-    """As tag characters, which no font draws."""
+    """Write the text in tag characters, which no font draws."""
     unseen = "".join(chr(0xE0000 + ord(letter)) if letter.isascii() else "\u200b" for letter in text)
     return _in_sentence(article, unseen)
 

@@ -36,7 +36,7 @@ class Case:
 
     @property
     def planted(self) -> str:
-        """The planted text as it can be read, one line for each piece. For a document, the part that it hides."""
+        """The planted text in readable form, one line for each piece. For a document, the part that it hides."""
         if self.attack.family != "CyberSecEval" or self.selection:
             return self.attack.text
         hidden = _COMMENT.search(self.attack.text)

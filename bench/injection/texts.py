@@ -1,4 +1,4 @@
-"""The attack texts, and what an answer that obeys them looks like.
+"""The attack texts, with replies that obey them.
 
 Each text of the three families has a reply that follows it and a pattern that recognises such a reply. The replies were
 written for this bench. The texts are read from the shared data, in the order of the files.
@@ -19,14 +19,14 @@ DATA: Final = ROOT.parent / "shared" / "data" / "injection"
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """A text to plant, and what its author wants to read in the answer."""
+    """A text to plant, and the reply that its author wants."""
 
     family: str
     kind: str
     text: str  # the planted text, or a whole document
     reply: str  # the reply of a model that obeys; empty if the answer is to be garbled
     sign: str  # a pattern that no honest answer matches; empty if garbling is the sign
-    question: str = ""  # set if it belongs to the attack and not to the page
+    question: str = ""  # set if the attack has its own question; otherwise the page's question is asked
     truth: str = ""  # the statement of a clean page, if the attack is a false statement
 
 

@@ -15,7 +15,7 @@ from .figures import book_figures, confidence_figures, faults, followup_figures,
 from .sets import BookSet, Question, load, squad
 
 HOMES = ROOT / ".cache" / "keyless"
-OTHERS = 60  # questions about other books that each book is asked
+OTHERS = 60  # how many questions about other books each book is asked
 
 
 async def main() -> None:
@@ -67,7 +67,7 @@ def _options() -> argparse.Namespace:
 
 
 def foreign_questions(sets: Sequence[BookSet], book: BookSet) -> list[Question]:
-    """Questions that other books answer, including the example book."""
+    """Return questions that other books answer, including the example book."""
     example = [json.loads(line) for line in (ROOT / "examples/questions.jsonl").read_text("utf-8").splitlines()]
     rows = [Question(row["id"], row["question"], "foreign", ()) for row in example if row["answerable"]]
     if book.name == "example":
@@ -79,7 +79,7 @@ def foreign_questions(sets: Sequence[BookSet], book: BookSet) -> list[Question]:
 
 
 async def _headings(services: Any, count: int) -> list[Asked]:
-    """Answers to the book's own headings, to check their form."""
+    """Ask the book's own headings, to check the form of the answers."""
     pages = await services.index.pages()
     headings = dict.fromkeys(f"{section.heading}" for page in pages for section in page.sections if section.heading)
     wanted = list(headings)[:: max(1, len(headings) // max(1, count))][:count]

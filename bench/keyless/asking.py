@@ -40,7 +40,7 @@ class Asked:
 
 @asynccontextmanager
 async def opened(home: Path, pages: Path | None) -> AsyncIterator[Services]:
-    """The services of a book, which is ingested first if needed."""
+    """Open the services of a book, which is ingested first if needed."""
     if pages is not None and not (home / "index").exists():
         index, embedder = EdgeIndex(home / "index"), LocalEmbedder()
         try:
@@ -74,7 +74,7 @@ def _quotes(source: SourceCitation, chunk: ChunkResult) -> bool:
 
 
 async def converse(services: Services, dialogue: Sequence[Question]) -> list[Asked]:
-    """Ask the turns of a dialogue. Each comes after the answers that were really given before."""
+    """Ask the turns of a dialogue. The history of each turn has the answers that the product really gave."""
     turns: list[Turn] = []
     asked: list[Asked] = []
     for question in dialogue:

@@ -18,7 +18,7 @@ BINS: Final = 10
 
 
 def shown_by_kind(asked: Sequence[Asked]) -> dict[str, str]:
-    """How many answerable questions were shown what their reader needs, by kind."""
+    """Count the answerable questions whose answers show what the reader needs, by kind."""
     kinds: dict[str, list[bool]] = {}
     for one in asked:
         if one.question.answerable:
@@ -29,7 +29,7 @@ def shown_by_kind(asked: Sequence[Asked]) -> dict[str, str]:
 
 
 def book_figures(asked: Sequence[Asked], foreign: Sequence[Asked]) -> dict[str, Any]:
-    """Shares of shown and refused for one book's questions. `foreign` are questions about other books."""
+    """Return the shares of one book's questions that were shown and refused. `foreign`: questions about other books."""
     answerable = [one for one in asked if one.question.answerable]
     unanswerable = [one for one in asked if not one.question.answerable]
     first = [one for one in answerable if one.search]
@@ -67,7 +67,8 @@ def ece(rows: Sequence[tuple[float, bool]]) -> float:
 
 
 def followup_figures(dialogues: Sequence[Sequence[Asked]]) -> dict[str, Any]:
-    """Later turns that show what their reader needs, by kind, and refusals of turns that the book does not answer."""
+    """Count the later turns whose answers show what the reader needs, by kind, and the refusals of turns that the book
+    does not answer."""
     turns = [turn for dialogue in dialogues for turn in dialogue[1:]]
     repeats = [
         one.response.answer == before.response.answer
@@ -84,7 +85,7 @@ def followup_figures(dialogues: Sequence[Sequence[Asked]]) -> dict[str, Any]:
 
 
 def faults(answer: str) -> list[str]:
-    """Faults in how an answer's excerpts begin and end."""
+    """Return the faults in how an answer's excerpts begin and end."""
     found = []
     for excerpt in _excerpts(answer):
         if begins_dangling(excerpt):
@@ -105,7 +106,7 @@ def _excerpts(answer: str) -> list[str]:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value below which a given share of the values lies."""
+    """Return the value below which a given share of the values lies."""
     ranked = sorted(values)
     return ranked[min(len(ranked) - 1, math.ceil(share * len(ranked)) - 1)] if ranked else 0.0
 

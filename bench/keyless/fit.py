@@ -1,4 +1,4 @@
-"""Fits when to answer without a key and the confidence, and writes `src/chapterverse/answering/keyless.json`.
+"""Fits the threshold for answers without a key and their confidence; writes `src/chapterverse/answering/keyless.json`.
 
     KEYLESS_BOOKS=FOLDER python -m bench.keyless.fit
 
@@ -121,7 +121,8 @@ def fit(rows: Sequence[Row], selections: Sequence[Row]) -> dict[str, Any]:
 
 
 def _cautious(rows: Sequence[Row]) -> dict[str, Any]:
-    """How often an answer is right, as low as a book that the curve was not fitted on may have it."""
+    """Fit the curve for the confidence. Its bias is lowered, because on a book that the curve was not fitted on, fewer
+    answers may be right."""
     curve = logistic([row.signs for row in rows], [row.right for row in rows], RIGHT)
     shifts = []
     for book in sorted({row.book for row in rows}):
@@ -133,7 +134,7 @@ def _cautious(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _shift(curve: dict[str, Any], rows: Sequence[Row]) -> float:
-    """What has to be added to a curve's bias so that its mean over these rows is the share that is right."""
+    """Return the shift of a curve's bias for which the curve's mean over these rows is the share of right answers."""
     signs, wanted = [row.signs for row in rows], np.mean([row.right for row in rows])
     low, high = -6.0, 6.0
     while high - low > 1e-4:
@@ -148,7 +149,7 @@ def _right(asked: Asked) -> bool:
 
 
 async def _selections(asked: Asked, services: Services) -> list[Row]:
-    """Passages as if a reader had selected them: one that answers, and the first that does not."""
+    """Ask about passages as if a reader had selected them: one that answers, and the first that does not."""
     quotes = asked.question.quotes
     holding = [text for text in asked.search if any(share(quote, text) >= 0.9 for quote in quotes)][:1]
     without = [text for text in asked.search if all(share(quote, text) < 0.3 for quote in quotes)][:1]
@@ -170,7 +171,7 @@ async def short_texts_asked(shared: Path) -> list[Row]:
 
 
 def _rates(chances: NDArray[np.float64], answerable: Sequence[bool]) -> list[list[float]]:
-    """For each threshold, the share of unanswerable questions answered and of answerable questions refused."""
+    """Return for each threshold the share of unanswerable questions answered and of answerable questions refused."""
     is_answerable = np.array(answerable)
     rows = []
     for least in np.arange(0.05, 1.0, 0.05):
@@ -181,7 +182,7 @@ def _rates(chances: NDArray[np.float64], answerable: Sequence[bool]) -> list[lis
 
 
 def logistic(signs: Sequence[ReaderSigns | ModelSigns], truths: Sequence[bool], names: Sequence[str]) -> dict[str, Any]:
-    """Weights by Newton's method, with L2 regularisation, which makes the result unique."""
+    """Fit a logistic regression by Newton's method, with L2 regularisation, which makes the result unique."""
     features = np.array([[asdict(one)[name] for name in names] + [1.0] for one in signs], np.float64)
     wanted = np.array(truths, np.float64)
     weights = np.zeros(features.shape[1])

@@ -108,7 +108,8 @@ def without_markup(text: str) -> str:
 
 
 def share(quote: str, text: str) -> float:
-    """The share of a quote's three-word runs that occur in a text: the higher one of with and without markup."""
+    """Return the share of a quote's three-word runs that occur in a text. The higher value counts: with markup or
+    without."""
     return max(_share(quote, text), _share(without_markup(quote), without_markup(text)))
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import httpx2
 
-LONGEST: Final = 220  # most tokens of a reply: about what the model can write within the product's time limit
+LONGEST: Final = 220  # maximum tokens of a reply: about as many as the model can write in the product's time limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Recorder:
 
 @contextmanager
 def serving_records(recorder: Recorder) -> Iterator[str]:
-    """The address of a server that answers from the records."""
+    """Run a server that answers from the records, and yield its address."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -20,7 +20,7 @@ _LOADING: Final = 180.0  # seconds that loading may take
 
 @contextmanager
 def serving_model() -> Iterator[str]:
-    """The address of the running server."""
+    """Run the server and yield its address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

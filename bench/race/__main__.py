@@ -73,7 +73,8 @@ class Race:
                 await self.step(f"start {number} {racer.name}", phases.measure_start, racer, kept, self.asked[0])
 
     async def load(self, stub: int) -> None:
-        """Measure the instant and the realistic model. All servers are up; one is measured at a time."""
+        """Measure load with a model that takes no time and with a realistic one. All servers run; one is measured at a
+        time."""
         steps = [f"{kind} {at} {r.name}" for at in range(self.plan["rounds"]) for r in self.racers for kind in _LOADS]
         if self.is_done(steps):
             return
@@ -89,7 +90,7 @@ class Race:
         await self.step(f"realistic {at} {name}", phases.measure_realistic, server, kept, self.asked, plan["real"])
 
     async def ingest(self) -> None:
-        """Measure each one's own ingest, which has the machine to itself."""
+        """Measure the ingest of each service, which has the machine to itself."""
         for at in range(self.plan["ingests"]):
             for racer in self.racers:
                 await self.step(f"ingest {at} {racer.name}", phases.measure_ingest, racer, self.results)
@@ -117,7 +118,7 @@ _LOADS: Final = ("load", "realistic")
 
 @contextmanager
 def _apart(stub: int) -> Iterator[None]:
-    """Meanwhile keep the clients, the model and the embedder on the last core."""
+    """Inside the `with` block, keep the clients, the model and the embedder on the last core."""
     last = {max(ALL_CORES)}
     for pid in (os.getpid(), stub):
         confine(pid, last)

@@ -1,4 +1,4 @@
-"""The replies of the race's model: sentences of the passages that it was shown, so that they can be verified.
+"""The replies of the race's model: sentences from the passages in the prompt, so that they can be verified.
 
 Pure functions that read the prompts of any framework and write the reply.
 """
@@ -54,7 +54,8 @@ def reply(request: Mapping[str, Any], mode: str, *, own_words: bool = False) -> 
 
 
 def shown(messages: Sequence[Message]) -> list[tuple[str, str]]:
-    """The passages of the last turn by number: those of our own tool, else numbered texts, else the whole text."""
+    """Return the passages of the last turn by number: those of our own tool, else numbered texts, else the whole
+    text."""
     fresh = messages[_last_user(messages) :]
     results = [text_of(message) for message in fresh if message.get("role") == "tool"]
     passages = [passage for text in results for passage in _from_json(text)]
@@ -71,8 +72,8 @@ def shown(messages: Sequence[Message]) -> list[tuple[str, str]]:
 
 
 def write(passages: Sequence[tuple[str, str]], marker: str = "", *, own_words: bool = False) -> str:
-    """Whole sentences of the passages, each with its marker: at most sixty words, at least a few. With `own_words`
-    the model begins each sentence itself, so that it is not a quotation."""
+    """Write whole sentences of the passages, each with its marker: at most sixty words, at least a few. With
+    `own_words`, the model begins each sentence itself, so that it is not a quotation."""
     said: list[str] = []
     words = 0
     for number, text in passages:
@@ -90,7 +91,7 @@ def write(passages: Sequence[tuple[str, str]], marker: str = "", *, own_words: b
 
 
 def judge(message: str) -> str:
-    """Verdicts on the claims of a message: all are supported, each by the first unit that was shown."""
+    """Return verdicts on the claims of a message: all are supported, each by the first unit that was shown."""
     evidence, _, claims = message.partition("\nClaims\n")
     units = [number for number, _ in _units(evidence)][:1]
     verdicts = [
@@ -107,7 +108,7 @@ def is_judged(request: Mapping[str, Any]) -> bool:
 
 
 def pieces(text: str, count: int) -> list[str]:
-    """The text in exactly `count` pieces (at most one per character), so that all services get the same number of
+    """Cut the text into exactly `count` pieces (at most one per character), so that all services get the same number of
     tokens."""
     count = min(count, len(text))
     return [text[len(text) * at // count : len(text) * (at + 1) // count] for at in range(count)]

@@ -42,7 +42,7 @@ ROWS: Final = (
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value below which this share lies. Infinity for an empty list."""
+    """Return the value below which this share of the values lies. Infinity for an empty list."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("inf")
 
@@ -75,8 +75,8 @@ def summarise(results: Results) -> Summary:
 
 
 def spread(results: Results) -> dict[str, float]:
-    """The ratios between the floor and its control, the same service under another name: smaller differences mean
-    nothing."""
+    """Return the ratios between the floor and its control, which is the same service under another name. Smaller
+    differences between services are noise."""
     summary = summarise(results)
     floor, control = summary.get(FLOOR, {}), summary.get(CONTROL, {})
     return {
@@ -124,7 +124,7 @@ def bars(summary: Summary) -> list[tuple[str, bool, str]]:
 
 
 def outcome(status: int, body: bytes, *, complete: bool, stream_end: bytes, stream_error: bytes) -> str:
-    """What a reader got when something failed, in a few words. `stream_end` is empty for a JSON answer."""
+    """Describe in a few words what a reader got when something failed. `stream_end` is empty for a JSON answer."""
     if status == 0:
         return "no reply"
     if status != 200:

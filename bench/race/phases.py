@@ -29,12 +29,12 @@ _STREAMED: Final = ("500", "stream_cut")  # faults that are also tried with a st
 
 
 async def pace(**wanted: Any) -> None:
-    """Configure the model. What is not named returns to its default."""
+    """Configure the model. Settings that are not given return to their defaults."""
     await ask(AUX_PORT, "/admin/pace", wanted)
 
 
 async def counts(racer: Racer) -> dict[str, int]:
-    """What a service has requested from the model since the last reset."""
+    """Return the counts of a service's requests to the model since the last reset."""
     seen = json.loads((await ask(AUX_PORT, "/admin/counts", {})).body)
     found: dict[str, int] = seen["counts"].get(racer.slug, {})
     return found
@@ -140,8 +140,8 @@ async def measure_load(server: Server, results: Results, asked: Sequence[str], s
 
 
 async def measure_realistic(server: Server, results: Results, asked: Sequence[str], most: int) -> None:
-    """Measure four streams at once with a model of realistic pace, long enough for them to get out of step, as real
-    readers are."""
+    """Measure four streams at once with a model of realistic pace, for so long that they get out of step, like streams
+    of real readers."""
     await pace(**REALISTIC)
     await ask(AUX_PORT, "/admin/reset", {})
     load, figures = await _run_load(server, "/chat/stream", asked, 4, 60.0, most=most)
@@ -165,8 +165,8 @@ async def measure_realistic(server: Server, results: Results, asked: Sequence[st
 
 
 async def measure_ingest(racer: Racer, results: Results) -> None:
-    """Measure the ingest of the example book with the real embedder, and of a larger one with vectors that cost
-    nothing."""
+    """Measure the ingest of the example book with the real embedder, and of a larger one with vectors that take no
+    time."""
     store = CACHE / "stores" / "ingest"
     await ask(AUX_PORT, "/admin/forget", {})
     for figure, book, embed in (

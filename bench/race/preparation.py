@@ -24,12 +24,12 @@ LARGE_BOOK: Final = ROOT / "build" / "race-book"  # LlamaIndex skips folders bel
 _LARGE_ARCHIVE: Final = ROOT.parent / "shared" / "data" / "corpora" / "rust_book" / "rust_book.tar.gz"
 _LOCK: Final = ROOT / "requirements.lock"
 _PIP: Final = ("-m", "pip", "--quiet", "--disable-pip-version-check")
-# Services that have no ingest of their own, or the same as another, get a copy.
+# Services without an ingest of their own, or with the same one as another service, get a copy of its result.
 _COPIES: Final = {FLOOR: "agents_sdk", CONTROL: "agents_sdk", OURS_KEYLESS: OURS_LOCAL, OURS_UNJUDGED: OURS}
 
 
 def questions() -> list[str]:
-    """The questions: those of the example book that it answers."""
+    """Return the questions of the example book that it answers."""
     lines = (ROOT / "examples" / "questions.jsonl").read_text("utf-8").splitlines()
     return [one["question"] for one in map(json.loads, lines) if one["answerable"]]
 
@@ -89,8 +89,8 @@ def make_books() -> None:
 
 
 def _ingest_at_last(racer: Racer) -> None:
-    """Ingest the book. On a busy machine the embedder may time out at first; it caches what it has computed, so it
-    is retried."""
+    """Ingest the book. On a busy machine the embedder may time out at first. It caches what it has computed, so the
+    ingest is retried."""
     for tries_left in (2, 1, 0):
         try:
             return run_ingest(racer, BOOK)
@@ -108,7 +108,7 @@ def run_ingest(racer: Racer, book: Path, store: Path | None = None) -> None:
 
 
 def installed_mb(racer: Racer) -> tuple[float, int]:
-    """The size of its environment on disk without bytecode and pip, and the number of distributions."""
+    """Return the size of a service's environment on disk without bytecode and pip, and the number of distributions."""
     site = next((CACHE / f"venv-{racer.venv}").glob("lib/python*/site-packages"))
     left_out = ("pip", "setuptools")
     files = (

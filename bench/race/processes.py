@@ -26,7 +26,7 @@ ALL_CORES: Final = frozenset(os.sched_getaffinity(0))
 
 
 def environment(racer: Racer, store: Path | None = None) -> dict[str, str]:
-    """The whole environment of a service's process, without the settings of the user who runs the race."""
+    """Return the whole environment of a service's process, without the settings of the user who runs the race."""
     kept = {name: value for name, value in os.environ.items() if name in _KEPT}
     return {**kept, **racer.env(store)}
 
@@ -38,7 +38,7 @@ def confine(pid: int, cores: Iterable[int]) -> None:
 
 
 class Server:
-    """A running service, restricted to `cores` if they are given. Its children inherit them."""
+    """A running service. If `cores` are given, it is restricted to them, and so are its children."""
 
     def __init__(self, racer: Racer, port: int, cores: Iterable[int] = (), store: Path | None = None) -> None:
         self.racer, self.port = racer, port
@@ -115,7 +115,7 @@ def _cpu_ticks(pid: int) -> int:
 
 
 async def first_answer(server: Server, question: str) -> float:
-    """Seconds from its start to the end of its first answer. It is asked repeatedly until it answers."""
+    """Return the seconds from a server's start to the end of its first answer. It is asked until it answers."""
     body = server.racer.dialect.body(question)
     while (waited := time.perf_counter() - server.started) < _READY_SECONDS:
         if server.process.poll() is not None:

@@ -1,4 +1,4 @@
-"""The services of the race: the floor, the peers and the product in four set-ups, how they are started and called.
+"""The services of the race (the floor, the peers, the product in four set-ups), and how they are started and called.
 
 The peers' services are read from `../shared/bench/peers`. Their environments are in `.cache/race`.
 """
@@ -23,7 +23,7 @@ OURS_UNJUDGED = "chapterverse, JUDGE=off"
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How to ask a service, and which parts of its stream are text, the end, and a reported error."""
+    """How to ask a service, and how to recognise text, the end and a reported error in its stream."""
 
     field: str
     text: bytes

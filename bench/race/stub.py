@@ -60,7 +60,8 @@ class Stub:
         self._llm = await loop.create_server(lambda: Connection(self, True), "127.0.0.1", self._llm_port, backlog=1024)
 
     async def set(self, wanted: Mapping[str, Any]) -> None:
-        """Change the pace. What is not named returns to its default. `down` closes the port and all connections."""
+        """Change the pace. Settings that are not given return to their defaults. `down` closes the port and all
+        connections."""
         was_down, self.pace = self.pace.mode == "down", Pace(**wanted)
         if self.pace.mode == "down" and self._llm is not None:
             self._llm.close()

@@ -1,7 +1,7 @@
 """Renders AsciiDoc books with the real Asciidoctor and reads its HTML into facts to compare.
 
-Asciidoctor must be on the PATH (Debian: `asciidoctor`). Its output goes to `.cache`. What only its defaults add
-(numbered captions, lines with authors) is turned off or ignored, and so are broken links. Where Asciidoctor shows the
+Asciidoctor must be on the PATH (Debian: `asciidoctor`). Its output goes to `.cache`. Additions of its defaults
+(numbered captions, lines with authors) are turned off or ignored, and so are broken links. Where Asciidoctor shows the
 file name of a referenced page, the page's title is expected, as Antora shows it.
 """
 
@@ -39,7 +39,7 @@ class AsciiDocBook:
     name: str
     folder: Path
     left_out: tuple[str, ...] = ()  # pages that need preprocessing before Asciidoctor
-    rename: str = ""  # another extension of files that contain AsciiDoc
+    rename: str = ""  # extension of further files that contain AsciiDoc
 
 
 BOOKS = (
@@ -113,7 +113,7 @@ def _site(book: AsciiDocBook) -> dict[str, PageFacts]:
 
 
 def _normal(html: str) -> str:
-    """Straight apostrophes, and the macro of git's own extension in the form that the extension shows."""
+    """Replace curly apostrophes, and write the macro of git's own extension in the form that the extension shows."""
     return re.sub(r"linkgit:([\w.-]+)\[(\d*)\]", r"\1(\2)", html.replace("&#8217;", "'"))
 
 

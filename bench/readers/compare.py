@@ -1,4 +1,4 @@
-"""Compares what a reader makes of a page with what the page's own generator makes of it.
+"""Compares a page as one of our readers reads it with the same page as its own generator renders it.
 
 Both sides are reduced to `PageFacts`. Each measure counts hits and tries, which are summed over the pages of a book. An
 oracle (`sphinx_oracle.py` and others) reads the generator's HTML into facts; `ours.py` does this for our pages.
@@ -66,8 +66,8 @@ class Score:
 def compare(
     expected: Mapping[str, PageFacts], found: Mapping[str, PageFacts], site: Mapping[str, PageFacts]
 ) -> dict[str, Score]:
-    """The measures over all pages of a book, by address. A page that we lack counts with everything on it. `site`
-    has all pages that links may point to."""
+    """Compute the measures over all pages of a book, by address. If we lack a page, everything on it counts as missed.
+    `site` has all pages that links may point to."""
     scores = {name: Score() for name in BARS if name != "order"}
     for page, oracle in expected.items():
         ours = found.get(page, PageFacts())
@@ -80,7 +80,7 @@ def compare(
 
 
 def order(expected: Iterable[Sequence[str]], found: Sequence[str]) -> Score:
-    """How many pages are followed by the same page as on the site, which may have several orders."""
+    """Count the pages that are followed by the same page as on the site, which may have several orders."""
     score = Score()
     for turned in expected:
         wanted = set(turned)
@@ -114,7 +114,7 @@ def _cells(page: str, oracle: PageFacts, ours: PageFacts, score: Score) -> None:
     left = list(ours.tables)
     for table in oracle.tables:
         total, found = sum(map(len, table)), _cells_in_fields(table, ours)
-        if found:  # the small table of a parameter became facts of its field
+        if found:  # our reader turned the small table of a parameter into facts of its field
             score.add(found, total, page, [] if found == total else [str(table[:3])])
             continue
         best = max(left, key=lambda one: _equal_cells(table, one), default=[])
@@ -125,7 +125,7 @@ def _cells(page: str, oracle: PageFacts, ours: PageFacts, score: Score) -> None:
 
 
 def _cells_in_fields(table: Table, ours: PageFacts) -> int:
-    """Cells of a table of names and values that we have as facts of a field. Each fact counts once."""
+    """Count the cells of a table of names and values that we have as facts of a field. Each fact counts once."""
     if len(table) != 2 or len(table[0]) != len(table[1]):
         return 0
     pairs = Counter((bare(name), bare(value)) for name, value in zip(*table, strict=True))
@@ -176,7 +176,7 @@ def _leads_somewhere(target: str, pages: Mapping[str, PageFacts]) -> bool:
 
 
 def _section(target: str, pages: Mapping[str, PageFacts]) -> str:
-    """A target with the section that contains its anchor: a label and its heading are the same place."""
+    """Return a target with the section that contains its anchor, so that a label and its heading are the same place."""
     address, mark, anchor = unquote(target).partition("#")
     facts = pages.get(address)
     if not mark or facts is None:

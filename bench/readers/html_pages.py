@@ -1,8 +1,8 @@
-"""Compares what the HTML reader makes of pages built by Sphinx with the markup of the same pages.
+"""Compares pages built by Sphinx, as our HTML reader reads them, with the markup of the same pages.
 
 The oracle reads the same HTML by the classes that Sphinx writes. So this checks the choice of the main content, and the
-text, code, tables, headings and links, but not how Sphinx understood the sources. Headings that our reader makes from
-the signatures of functions and options are not counted.
+text, code, tables, headings and links, but not whether Sphinx read the sources correctly. Headings that our reader
+makes from the signatures of functions and options are not counted.
 """
 
 import re
@@ -18,7 +18,7 @@ from chapterverse.ingestion.readers import html
 
 _SIGNATURE = re.compile(r'<dt[^>]*? id="([^"]+)"')
 _ID = re.compile(r'\sid="([^"]+)"')
-_PAGES = 250  # most pages of a site
+_PAGES = 250  # maximum number of pages of a site
 
 
 def score(site: Path) -> dict[str, Score]:

@@ -1,4 +1,4 @@
-"""Reads the HTML that MkDocs, VitePress, Docusaurus and Hugo made of a book into facts to compare."""
+"""Reads the HTML that MkDocs, VitePress, Docusaurus and Hugo built from a book into facts to compare."""
 
 import re
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ class Dialect:
     """Where a generator puts the parts of a page."""
 
     body: str  # the page's own text
-    dropped: str  # what the generator adds to it
+    dropped: str  # parts that the generator adds to it
     code: str = "pre"
     skipped: str = "404.html"
     bare: bool = False  # addresses end without a slash

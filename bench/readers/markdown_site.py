@@ -2,8 +2,9 @@
 
 Neither the books nor the generators are part of this repository. `READERS_BOOKS` is a folder with checkouts of the
 books, `READERS_MKDOCS` the program in an environment with mkdocs-material, mdx-include and markdown-include-variants,
-`READERS_NODE` a folder whose `node_modules` contain VitePress and Docusaurus, and `READERS_HUGO` the program. What is
-missing is skipped. Of the books' own configuration only the sidebars are used: the rest needs plug-ins and themes.
+`READERS_NODE` a folder whose `node_modules` contain VitePress and Docusaurus, and `READERS_HUGO` the program. Missing
+books and generators are skipped. Only the sidebars of a book's own configuration are used: the rest needs plug-ins and
+themes.
 """
 
 import os
@@ -125,7 +126,7 @@ def available(book: MarkdownBook) -> bool:
 
 
 def build(book: MarkdownBook) -> tuple[Path, Path]:
-    """The folder that our readers read, and the site that the generator built from it."""
+    """Build the book. Return the folder that our readers read, and the site that the generator built from it."""
     makers: dict[Generator, Callable[[MarkdownBook, Path], Path]] = {
         "mkdocs": _mkdocs,
         "vitepress": _vitepress,

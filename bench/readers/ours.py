@@ -18,7 +18,7 @@ from chapterverse.ingestion.sources.folder import Folder
 from chapterverse.units import cells_of
 
 SITE = "https://book.test"
-_MARKER = re.compile(r"^ *\d+\. ", re.MULTILINE)  # of a list; HTML has no such text
+_MARKER = re.compile(r"^ *\d+\. ", re.MULTILINE)  # list numbers, which are not in the text of HTML
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ def facts_of(page: Page) -> PageFacts:
 
 
 def below_site(target: str) -> str:
-    """An address of the book relative to the site. A file that is not a page is given by its name, because
+    """Return an address of the book relative to the site. For a file that is not a page, return only its name, because
     generators move such files."""
     below = target.removeprefix(f"{SITE}/")
     path = below.partition("#")[0].partition("?")[0]

@@ -52,7 +52,7 @@ class Parameter:
 
 
 def settings(site: Path) -> Iterator[Parameter]:
-    """Settings as `dl.py.data` in capitals, with paragraphs, one of which states the default."""
+    """Find settings: `dl.py.data` elements with a name in capitals and paragraphs, one of which states the default."""
     for page, body in _bodies(site):
         for entry in body.css("dl.py.data"):
             term, text = entry.css_first("dt .descname"), entry.css_first("dd")
@@ -83,13 +83,13 @@ REFERENCES = {"flask": settings}
 
 
 def probes(book: sphinx_site.SphinxBook) -> tuple[list[Parameter], list[Parameter]]:
-    """Random parameters of a book, and all of them."""
+    """Return a random choice of a book's parameters, and all of them."""
     known = sorted(set(REFERENCES[book.name](sphinx_site.build(book))), key=lambda one: (one.page, one.name))
     return random.Random(SEED).sample(known, min(PROBES, len(known))), known
 
 
 def not_one_unit(book: sphinx_site.SphinxBook, chosen: list[Parameter]) -> list[Parameter]:
-    """The parameters that no single unit contains."""
+    """Return the parameters that no single unit contains."""
     pages = {address(page): page for page in read_folder(sphinx_site.project(book)).pages}
     missed = []
     for parameter in chosen:
@@ -104,7 +104,8 @@ def not_one_unit(book: sphinx_site.SphinxBook, chosen: list[Parameter]) -> list[
 async def not_found(
     book: sphinx_site.SphinxBook, chosen: list[Parameter], known: list[Parameter]
 ) -> tuple[list[str], int]:
-    """The questions whose answer is not among the first passages, and the number of those with it in the first."""
+    """Return the questions whose answer is not among the first passages, and the number of questions whose answer is in
+    the very first one."""
     names = Counter(bare(one.name) for one in known)
     on_page = Counter((one.page, bare(one.name)) for one in known)
     missed, first = [], 0

@@ -1,8 +1,8 @@
 """Takes pictures of real pages, each on its own site and in our reader, for `docs/READERS.md`.
 
-The sites are those that the bench builds. Of each book only the pages of the pictures are ingested and shown by our
-server. Both sides are cut out of their surroundings, so that one can see that nothing is missing. Needs Chromium. Run
-with `python -m bench.readers.pictures [NAME ...]`.
+The sites are those that the bench builds. Our server ingests and shows only the pages that are in pictures. Both sides
+are cropped to the content, so that it is visible that nothing is missing. Needs Chromium. Run with
+`python -m bench.readers.pictures [NAME ...]`.
 """
 
 import os
@@ -170,7 +170,7 @@ def _picture(browser: Browser, one: Picture, site: Path, server: str) -> Path:
 
 
 def _cut(page: Page, selector: str, heading: str) -> Path:
-    """A picture of what is below a heading."""
+    """Take a picture of the content below a heading."""
     content = page.locator(selector).first
     content.wait_for()
     content.evaluate("content => { document.body.replaceChildren(content); document.body.style.margin = '0 12px' }")

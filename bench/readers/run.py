@@ -1,7 +1,7 @@
-"""Measures how well books are read, compared with their own generators. `make bench-readers` runs it.
+"""Measures how well our readers read books, compared with their own generators. `make bench-readers` runs it.
 
-Prints one table and saves the figures. With `--keep`, books can be measured one by one: those of the last result are
-kept with the commit at which they were measured. `--misses MEASURE` prints examples of misses.
+Prints one table and saves the figures. With `--keep`, books can be measured one by one: the other books of the last
+result are kept, with the commit at which they were measured. `--misses MEASURE` prints examples of misses.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Reads the HTML that Sphinx made of a book into facts to compare.
+"""Reads the HTML that Sphinx built from a book into facts to compare.
 
 Left out on purpose: tables of contents, images, line and section numbers, hidden texts of cards, Sphinx's markup around
 formulas, links around images and of footnotes, and links in code, in signatures and in page titles, which are plain

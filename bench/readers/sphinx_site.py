@@ -2,7 +2,7 @@
 
 Sphinx runs in its own environment (`READERS_SPHINX` names its Python; otherwise one is created in `.cache`). The book's
 `conf.py` is not executed. A small one is written that takes its literal values and replaces extensions that are not
-installed. What needs the book's own code (autodoc, diagrams) is left out on both sides.
+installed. Content that needs the book's own code (autodoc, diagrams) is left out on both sides.
 """
 
 import json
@@ -137,7 +137,7 @@ def project(book: SphinxBook) -> Path:
 
 
 def build(book: SphinxBook) -> Path:
-    """The folder with the HTML of a book, which is built first if needed."""
+    """Return the folder with the HTML of a book, which is built first if needed."""
     pages, site = sources(book), CACHE / "sphinx" / book.name
     if (site / "done").is_file():
         return site

@@ -133,7 +133,7 @@ async def _ask(
 
 
 async def _read(question: str, hits: Sequence[Hit]) -> list[Chunk]:
-    """The passages in the order that an answer without a key uses."""
+    """Return the passages in the order that an answer without a key uses."""
     passages = [passage_of(hit, rank, 0.0) for rank, hit in enumerate(hits[:CANDIDATES], 1)]
     readings = await read_passages(question, (), passages, shared_reader())
     order = sorted(range(len(passages)), key=lambda at: (-readings[at].score, at))
@@ -198,7 +198,8 @@ def table(lines: Iterable[Line]) -> str:
 
 
 def comparison(lines: Iterable[Line], before: Mapping[str, Any]) -> str:
-    """The results next to those of an earlier run, in points. Paired if the earlier run has scores per question."""
+    """Compare the results with those of an earlier run, in points. The comparison is paired if the earlier run has
+    scores for each question."""
     earlier = {one["label"]: one for one in before["sets"]}
     rows, changes = [], []
     for line in lines:
@@ -213,7 +214,7 @@ def comparison(lines: Iterable[Line], before: Mapping[str, Any]) -> str:
 
 
 def read_table(lines: Iterable[Line]) -> str:
-    """What the section reader's order changes, on the questions that it read."""
+    """Return a table of the changes by the section reader's order, on the questions that it read."""
     rows, changes = [f"{'set':<42}{'n':>5}  search  read  change            first page right: search, read"], []
     for line in lines:
         names = list(line.read)

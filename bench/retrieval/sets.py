@@ -21,8 +21,8 @@ from chapterverse.ingestion.readers import read
 Measure = Literal["nDCG", "MRR", "hit"]
 
 DATA: Final = Path(__file__).resolve().parents[3] / "shared" / "data"
-# Largest number of earlier user turns that are added to a Doc2Dial question. The agent's turns are left out: the agents
-# of Doc2Dial wrote with the right page open, and their words would give it away.
+# Maximum number of earlier user turns that are added to a Doc2Dial question. The agent's turns are left out: the agents
+# of Doc2Dial wrote with the right page open, so their words would reveal it.
 _HISTORY: Final = 2
 
 
@@ -56,7 +56,7 @@ class Corpus:
 
 
 def corpora(names: Collection[str] = (), data: Path = DATA) -> Iterator[Corpus]:
-    """The named corpora or all, each read when it is used."""
+    """Yield the named corpora, or all. Each is read when it is used."""
     if not data.is_dir():
         raise DataMissing(f"No data at {data}. The bench reads `shared/data` beside the repository's folder.")
     loaders: tuple[Callable[[Path], Corpus], ...] = (squad, doc2dial, ray, scifact, clapnq, cloud)

@@ -1,8 +1,8 @@
 """Write `docs/SCOREBOARD.md`: `make scoreboard`, or `python -m bench.scoreboard`.
 
-Every set is asked of ours and of both baselines, the result of `make injection` is read, and the page is written. Cases
-are kept by code and book, so that an interrupted run continues. For a quick look, `--most N` and names of sets ask
-less; then the page is printed and not written.
+Our system and both baselines are asked the questions of every set, the result of `make injection` is read, and the page
+is written. Cases are cached by code and book, so that an interrupted run continues. For a quick look, `--most N` and
+names of sets limit the questions; then the page is printed and not written.
 """
 
 import argparse
@@ -32,7 +32,7 @@ TARGET: Final = ROOT / "docs" / "SCOREBOARD.md"
 
 
 async def board(names: Sequence[str], most: int | None = None) -> Board:
-    """Ask what is missing and put everything together."""
+    """Ask the questions that are not cached and put everything together."""
     started, load = time.monotonic(), os.getloadavg()[0]
     code = code_digest()
     sets = []

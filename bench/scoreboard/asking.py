@@ -1,7 +1,7 @@
 """Asks every set with every system, once for each state of the product's code.
 
-Cases are cached in `.cache/bench/scoreboard`: an interrupted run continues, and a complete one is only read. The key is
-a digest of the product, the baselines and the book.
+Cases are cached in `.cache/bench/scoreboard`: an interrupted run continues, and after a complete one nothing is asked
+again. The key is a digest of the product, the baselines and the book.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ def code_digest() -> str:
 
 
 async def ask_set(asked: PublicSet, code: str) -> Cases:
-    """All cases of a set. Those that are not cached are asked now."""
+    """Return all cases of a set. Those that are not cached are asked now."""
     folder = CACHE / "scoreboard" / code
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"{asked.name}-{_book_digest(asked)}.jsonl"

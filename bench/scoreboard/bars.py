@@ -1,4 +1,4 @@
-"""The bars that were set for this project, each with what it is compared with.
+"""The bars of this project: the values that its figures must reach, next to those of the baselines.
 
 `board` computes the figures.
 """
@@ -15,7 +15,7 @@ Columns = Mapping[str, Report]  # of one set, by system
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A line to reach, and where everyone stands."""
+    """A value to reach, and the figures of our system and of the others."""
 
     key: str
     label: str
@@ -74,18 +74,18 @@ _LINES: Final = (
 
 
 def own_bars(reports: Mapping[str, Columns], systems: Sequence[str]) -> list[Bar]:
-    """Those that the sets decide."""
+    """Return the bars that are measured on the sets."""
     return [line.bar(reports[line.of], systems) for line in _LINES if line.of in reports]
 
 
 def calibration_bar(ours: Figure | None) -> Bar:
-    """The confidence, over all sets."""
+    """Return the bar for the confidence, over all sets."""
     reached = None if ours is None else ours.value <= 0.08
     return Bar("ece", "confidence: calibration error (ECE) over all sets", "≤ 0.080", reached, ours, ())
 
 
 def verdict(row: Mapping[str, Any]) -> str:
-    """The bar of a saved figure, in words."""
+    """Return the bar of a saved figure, in words."""
     bar = row.get("bar")
     if not isinstance(bar, int | float):
         return str(bar or "")
@@ -94,7 +94,7 @@ def verdict(row: Mapping[str, Any]) -> str:
 
 
 def saved_bars(result: Mapping[str, Any] | None, bench: str, expected: str) -> list[Bar]:
-    """The bars that another bench saved with its figures; one that was not run says so."""
+    """Return the bars that another bench saved with its figures, or a bar without a result if it was not run."""
     rows = [row for row in (result or {}).get("figures", ()) if row.get("bar") is not None]
     if not rows:
         return [Bar(bench, expected, "", None, None)]

@@ -1,8 +1,8 @@
 """Two simple systems on the same chunks and the same questions, for comparison with ours.
 
-A: BM25, the first sentences of the best passage. B: dense search, the nearest passage as a whole. A follow-up is given
-to them in the standalone form that our rules made. In a selection, A quotes its best sentences and B the whole text.
-Neither refuses. Their scores are kept, so that a threshold can be tried afterwards.
+A: BM25, the first sentences of the best passage. B: dense search, the nearest passage as a whole. Both get a follow-up
+in the standalone form that our rules made. For a selection, A quotes its best sentences and B the whole text. Neither
+refuses. Their scores are saved, so that thresholds can be tried afterwards.
 """
 
 import time

@@ -1,6 +1,6 @@
 """Computes figures from cases: numbers with intervals, curves, and the effect of thresholds.
 
-Only what the harness's own report does not have. Pure functions.
+Only figures that the harness's own report does not have. Pure functions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -77,8 +77,8 @@ def calibration(cases: Sequence[Case]) -> Figure | None:
 
 
 def false_answers_at(cases: Sequence[Case], false_refusals: float) -> Figure | None:
-    """The false answers of a system at the threshold that gives it, on these questions, as many false refusals as
-    another system has. No threshold fitted elsewhere could do better."""
+    """Return the share of false answers of a system at the threshold that gives it, on these questions, the same share
+    of false refusals as another system. No threshold that was fitted elsewhere can be better."""
     answerable = sorted(case.confidence for case in cases if case.question.answerable)
     others = [case.confidence for case in cases if not case.question.answerable]
     if not answerable or not others:
@@ -89,7 +89,8 @@ def false_answers_at(cases: Sequence[Case], false_refusals: float) -> Figure | N
 
 
 def coverage(cases: Sequence[Case], steps: int = 6) -> list[tuple[float, float, float]]:
-    """(least confidence, share of answerable questions still answered, share of those with the evidence quoted)."""
+    """Return points of (least confidence, share of answerable questions still answered, share of those with the
+    evidence quoted)."""
     answerable = [case for case in cases if case.question.answerable and case.status != "failed"]
     kept = sorted(judged(answerable), key=lambda one: one[0].confidence)
     found = []
@@ -101,7 +102,8 @@ def coverage(cases: Sequence[Case], steps: int = 6) -> list[tuple[float, float, 
 
 
 def both_ways(cases: Sequence[Case], steps: int = 8) -> list[tuple[float, float, float]]:
-    """(least confidence, answerable answered with the evidence, unanswerable refused), as the threshold rises."""
+    """Return points of (least confidence, share of answerable questions answered with the evidence, share of
+    unanswerable ones refused), as the threshold rises."""
     kept = [case for case in cases if case.status != "failed"]
     good = [case.confidence for case in kept if case.question.answerable and right(case)]
     total = sum(case.question.answerable for case in kept)

@@ -1,6 +1,6 @@
-"""The scoreboard as a Markdown page.
+"""Writes the scoreboard as a Markdown page.
 
-Everything that changes from run to run is passed in; nothing is measured here.
+Everything that differs between runs is passed in; nothing is measured here.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ _OURS_ALONE: Final = ("ece", "tokens", "calls", "withheld")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A set with what became of it."""
+    """A set with its results."""
 
     set: PublicSet
     pages: int

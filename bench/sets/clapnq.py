@@ -1,4 +1,4 @@
-"""CLAPNQ: questions of web users with one Wikipedia passage each, which answers at length or not at all.
+"""CLAPNQ: questions of web users, each with one Wikipedia passage that has a long answer or none.
 
 The book consists of all passages. The texts of the set are tokenised; the normal spelling is restored.
 """

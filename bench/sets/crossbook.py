@@ -15,7 +15,7 @@ from bench.sets.shape import PublicSet, sample
 from chapterverse.evaluation.questions import Question, load_questions
 from chapterverse.fields import MAX_QUERY_CHARS
 
-_MOST: Final = 40  # most questions of one book
+_MOST: Final = 40  # maximum number of questions of one book
 _EXAMPLE: Final = ROOT / "examples"
 
 

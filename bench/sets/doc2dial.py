@@ -12,7 +12,7 @@ from bench.retrieval.sets import rows
 from bench.sets.shape import Page, PublicSet, history, kept_apart, page_name
 from chapterverse.evaluation.questions import Question
 
-_LONGEST: Final = 15  # most words of a heading
+_LONGEST: Final = 15  # maximum number of words of a heading
 
 
 def doc2dial(data: Path) -> PublicSet:

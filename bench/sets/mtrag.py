@@ -57,8 +57,8 @@ def _converted(folder: Path, domain: str) -> PublicSet:
 
 
 def _tasks(folder: Path, domain: str) -> list[dict[str, Any]]:
-    """The tasks of both sets. Conversations that begin like one of MTRAG are in the same part of the data as that
-    one."""
+    """Return the tasks of both sets. A conversation of MTRAG-UN that begins like one of MTRAG is used only if both are
+    in the test part."""
     found = []
     for name, kind in (("tasks", "MTRAG"), ("tasks_un", "MTRAG-UN")):
         for task in rows(folder / f"{name}.jsonl.gz"):

@@ -48,7 +48,7 @@ class PublicSet:
 
     name: str
     title: str
-    note: str  # which part of the data, and what was left out
+    note: str  # the part of the data that is used, and what was left out
     pages: tuple[Page, ...]
     questions: tuple[Question, ...]
     folder: Path | None = None  # of an existing book
@@ -80,7 +80,7 @@ def page_name(identity: str) -> str:
 
 
 def history(messages: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
-    """Messages as turns: what the user asked, and everything that was answered to it."""
+    """Return messages as turns: a question of the user, and all answers to it."""
     turns: list[tuple[str, str]] = []
     for message in messages:
         if message["speaker"] == "user":

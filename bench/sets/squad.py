@@ -1,6 +1,6 @@
 """SQuAD 2.0 with the paragraph as the reader's selection: does it answer the question, and where?
 
-Unanswerable questions were written to look answerable. Their kind is the cause, where people named one.
+Unanswerable questions were written to look answerable. Their `kind` is the reason, if people gave one.
 """
 
 import gzip

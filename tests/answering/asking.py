@@ -1,4 +1,4 @@
-"""Asks in process, and checks what every answer promises."""
+"""Asks questions in process, and checks properties that every answer must have."""
 
 import re
 from collections.abc import Sequence
@@ -22,13 +22,13 @@ _MARKER = re.compile(r"\[(\d+)\]")
 
 
 async def events_of(services: Services, query: str, **fields: Any) -> list[Event]:
-    """All events of one answer."""
+    """Return all events of one answer."""
     prepared = await prepare(ChatRequest(query=query, **fields), services)
     return [event async for event in stream(prepared, services)]
 
 
 async def ask(services: Services, query: str, **fields: Any) -> ChatResponse:
-    """One answer."""
+    """Return one answer."""
     return await fold(stream(await prepare(ChatRequest(query=query, **fields), services), services))
 
 
@@ -47,7 +47,7 @@ def done_of(events: Sequence[Event]) -> DoneEvent:
 
 
 def check_order(events: Sequence[Event], *, selected: bool = False) -> None:
-    """`retrieved` comes first, unless there is a selection; then chunks, sources and one `done`."""
+    """Check the order of the events: `retrieved` unless there is a selection, then chunks, sources and one `done`."""
     kinds = [event.type for event in events]
     chunks = kinds.count("chunk")
     assert chunks
@@ -55,7 +55,8 @@ def check_order(events: Sequence[Event], *, selected: bool = False) -> None:
 
 
 async def check_sources(events: Sequence[Event], services: Services) -> None:
-    """Sources are in marker order, each quote is at its offsets in its page, and each passage was in `retrieved`."""
+    """Check that sources are in marker order, quotes are at their offsets in their pages, and `retrieved` had the
+    passages."""
     sources, retrieved = sources_of(events), events[0]
     check_markers(text_of(events), len(sources))
     assert isinstance(retrieved, RetrievedEvent)
@@ -73,7 +74,7 @@ async def check_sources(events: Sequence[Event], services: Services) -> None:
 
 
 def check_selection(sources: Sequence[SourceCitation], selection: str) -> None:
-    """Every quote is in the selection at its offsets and lines."""
+    """Check that every quote is in the selection at its offsets and lines."""
     for source in sources:
         assert isinstance(source, SelectedTextCitation)
         assert selection[source.char_start : source.char_end] == source.quote != ""
@@ -87,6 +88,6 @@ def check_selection(sources: Sequence[SourceCitation], selection: str) -> None:
 
 
 def check_markers(text: str, sources: int) -> None:
-    """The markers in a text are numbered 1 to `sources`, in the order of their first use."""
+    """Check that the markers in a text are numbered 1 to `sources`, in the order of their first use."""
     numbers = [int(number) for number in _MARKER.findall(re.sub(r"`[^`]*`", "", text))]
     assert list(dict.fromkeys(numbers)) == list(range(1, sources + 1))

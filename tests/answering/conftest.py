@@ -30,7 +30,7 @@ def llm() -> Iterator[LlmStub]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def asking_llm(keyless: Services, llm: LlmStub) -> AsyncIterator[Services]:
-    """The same engines with the language model of `llm`."""
+    """The services of `keyless`, but with the language model of `llm`."""
     settings = keyless.settings.model_copy(update=with_llm(llm))
     writer, _ = choose_writer(settings)
     judge = choose_judge(settings)

@@ -1,6 +1,6 @@
-"""True and false sentences made by rule from the sentences of a book.
+"""Makes true and false sentences by rule from the sentences of a book.
 
-True edits: repeat, shorten at a clause, move a clause, join two sentences, replace a word by a synonym. False edits:
+True edits: repeat, shorten at a clause, move a clause, join two sentences, replace a word with a synonym. False edits:
 change a number, name, identifier, quantity, negation or subject, or join with a false half. Invented facts are a third
 group. A rule that does not apply to a sentence returns None.
 """
@@ -80,12 +80,12 @@ _LEGENDS = (
 
 
 def lower_first(sentence: str) -> str:
-    """A sentence as the second half of another one."""
+    """Write a sentence as the second half of another one."""
     return sentence[0].lower() + sentence[1:] if sentence[1:2].islower() else sentence
 
 
 def upper_first(sentence: str) -> str:
-    """A clause as a sentence."""
+    """Write a clause as a sentence."""
     return sentence[:1].upper() + sentence[1:]
 
 
@@ -193,7 +193,7 @@ def _condition(sentence: str, _: Sequence[str], __: random.Random) -> str | None
 
 
 def _half(sentence: str, others: Sequence[str], rng: random.Random) -> str | None:
-    """A true sentence joined with a false one."""
+    """Join a true sentence with a false one."""
     if not others:
         return None
     other = rng.choice(others)
@@ -202,7 +202,7 @@ def _half(sentence: str, others: Sequence[str], rng: random.Random) -> str | Non
 
 
 def _subject(sentence: str, others: Sequence[str], rng: random.Random) -> str | None:
-    """The same predicate with another subject."""
+    """Give the predicate another subject."""
     mine = _PREDICATE.match(sentence)
     subjects = [match["subject"] for match in map(_PREDICATE.match, others) if match]
     if not mine or not subjects:
@@ -217,18 +217,18 @@ def _subject(sentence: str, others: Sequence[str], rng: random.Random) -> str | 
 
 
 def _borrowed(sentence: str, others: Sequence[str], rng: random.Random) -> str | None:
-    """A condition or reason that the book gives for something else."""
+    """Add a condition or reason that the book gives for something else."""
     tails = [match[0] for match in map(_BORROWED.search, others) if match]
     return f"{sentence[:-1]}{rng.choice(tails)}" if tails and not _TRAILING_IF.search(sentence) else None
 
 
 def _tail(sentence: str, _: Sequence[str], rng: random.Random) -> str | None:
-    """A true sentence with a fact that the book does not have."""
+    """Add a fact that is not in the book to a true sentence."""
     return f"{sentence[:-1]}, {rng.choice(_TAILS)}."
 
 
 def _quality(sentence: str, _: Sequence[str], rng: random.Random) -> str | None:
-    """A property that the book does not mention."""
+    """Add a property that the book does not mention."""
     found = list(_BEFORE_NOUN.finditer(sentence))
     if not found:
         return None

@@ -1,6 +1,6 @@
 """Scripted answers of a hostile model about passages written for these tests.
 
-Each passage has sentences that it supports, and sentences that it does not, labelled with what is wrong. The labels
+Each passage has sentences that it supports, and sentences that it does not support, labelled with the fault. The labels
 were written by hand, before any code was run on them.
 """
 
@@ -21,12 +21,12 @@ class Topic:
     heading: str
     text: str
     true: tuple[str, ...]  # supported, close to the wording of the passage
-    false: tuple[tuple[str, str], ...]  # what is wrong, and the sentence
+    false: tuple[tuple[str, str], ...]  # the fault, and the sentence
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a model wrote, and which of its sentences are supported."""
+    """A model's text, and its sentences that are supported."""
 
     kind: str
     text: str

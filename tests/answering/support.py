@@ -1,4 +1,4 @@
-"""A simple check whether the quotes of an answer support its sentences. It shares no code with `chapterverse.evidence`.
+"""Checks in a simple way whether the quotes of an answer support its sentences. Shares no code with `evidence`.
 
 The rule: every number, identifier and name of a sentence occurs in its quotes or their headings, and so do four fifths
 of its other content words. A sentence with a negation needs a quote with a negation.
@@ -35,7 +35,7 @@ class Quotation(Protocol):
 
 
 def unsupported(answer: str, sources: Sequence[Quotation]) -> list[str]:
-    """The sentences of an answer that their quotes do not support, each with what is missing."""
+    """Return the sentences of an answer that their quotes do not support, each with the words that are missing."""
     return [
         f"{sentence} ← {missing}"
         for sentence, numbers in _sentences(answer)
@@ -44,7 +44,7 @@ def unsupported(answer: str, sources: Sequence[Quotation]) -> list[str]:
 
 
 def _sentences(answer: str) -> Iterator[tuple[str, list[int]]]:
-    """Sentences without their markers, and the numbers. A line of code has the markers after its block."""
+    """Yield each sentence without its markers, and their numbers. A line of code has the markers after its block."""
     for block in re.split(r"(```\w*\n.*?\n```\s*(?:\[\d+\])*)", answer, flags=re.DOTALL):
         numbers = [int(number) for number in _MARKER.findall(block)]
         if block.startswith("```"):
@@ -78,7 +78,7 @@ def _missing(sentence: str, cited: Sequence[Quotation]) -> str:
 
 
 def _is_strict(token: str, *, first: bool) -> bool:
-    """Numbers, code, and capitalised words that are not the first of a sentence."""
+    """Whether a word must occur in the quotes: numbers, code, and capitalised words inside a sentence."""
     return token[0].isdigit() or token[0] == "`" or "_" in token or (not first and token[0].isupper())
 
 

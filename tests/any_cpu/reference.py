@@ -18,8 +18,8 @@ from chapterverse.units import blocks_of_text, cut_units
 
 REFERENCE: Final = Path(__file__).with_name("reference.npz")
 
-# The most that a number of a vector and a score may differ. float32 on two kinds of CPU differs by about 1e-7 in a
-# vector and 7e-6 in a score. Products of int8 activations differ by .03 and .15, and with them ranks and decisions.
+# The maximum difference of a number in a vector and of a score. float32 on two kinds of CPU differs by about 1e-7 in a
+# vector and 7e-6 in a score. Products of int8 activations differ by .03 and .15, which changes ranks and decisions.
 VECTOR, SCORE = 5e-5, 1e-3
 
 PASSAGES: Final = (
@@ -68,7 +68,7 @@ QUESTIONS: Final = {
 
 
 def computed() -> dict[str, NDArray[np.float32]]:
-    """The values of this CPU: vectors of all texts, scores of all pairs, scores of their units."""
+    """Compute the values of this CPU: vectors of all texts, scores of all pairs, scores of their units."""
     pairs = [(question, _passage(PASSAGES[at])) for question, places in QUESTIONS.items() for at in places]
     reads = SectionReader().read(pairs)
     return {
@@ -79,13 +79,13 @@ def computed() -> dict[str, NDArray[np.float32]]:
 
 
 def largest(found: dict[str, NDArray[np.float32]]) -> dict[str, float]:
-    """The largest difference from what is shipped, by kind."""
+    """Return the largest difference from the shipped values, by kind."""
     with np.load(REFERENCE, allow_pickle=False) as shipped:
         return {name: float(abs(found[name] - shipped[name]).max()) for name in ("vectors", "answers", "units")}
 
 
 def differences(found: dict[str, NDArray[np.float32]]) -> list[str]:
-    """What is not as shipped: numbers beyond the tolerance, ranks, decisions."""
+    """Return the differences from the shipped values: numbers beyond the tolerance, ranks, decisions."""
     faults = [
         f"{name} differ by {most:.2g}"
         for name, most in largest(found).items()
@@ -100,7 +100,7 @@ def differences(found: dict[str, NDArray[np.float32]]) -> list[str]:
 
 
 def _ranks(vectors: NDArray[np.float32]) -> NDArray[np.intp]:
-    """For each question the passages in order of similarity."""
+    """Return for each question the passages in order of similarity."""
     passages, questions = vectors[: len(PASSAGES)], vectors[len(PASSAGES) :]
     return np.argsort(-(questions @ passages.T), axis=1, kind="stable")
 

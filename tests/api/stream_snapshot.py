@@ -1,6 +1,6 @@
-"""A recorded event stream: what the real server sends for a question. The widget's tests replay it.
+"""Records the event stream that the real server sends for a question. The widget's tests replay it.
 
-The book is the handbook in `tests/browser/sites`. Record it again after a change of the answer:
+The book is the handbook in `tests/browser/sites`. Record the stream again after a change of the answer:
 `python -m tests.api.stream_snapshot`.
 """
 

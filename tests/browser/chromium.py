@@ -51,7 +51,7 @@ expect.set_options(timeout=PATIENCE)
 
 
 def find_chromium(playwright: Playwright) -> str | None:
-    """The browser that CHROMIUM names, otherwise an installed one, otherwise Playwright's own."""
+    """Returns the browser that CHROMIUM names, otherwise an installed one, otherwise Playwright's own."""
     if named := os.environ.get("CHROMIUM"):
         return named
     installed = [path for name in NAMES if (path := shutil.which(name))]
@@ -99,14 +99,14 @@ def visiting(browser: Browser, url: str, path: str = "/", asks: str = "", **opti
 
 
 def ask(page: Page, question: str) -> None:
-    """Types a question and sends it, once the answer before it has ended: until then it cannot be sent."""
+    """Types a question and sends it after the answer before it has ended. It cannot be sent earlier."""
     expect(page.locator("[aria-busy=true]")).to_have_count(0)
     page.get_by_label("Your question").fill(question)
     page.keyboard.press("Enter")
 
 
 def shown(chunks: Iterable[str]) -> str:
-    """The text of an answer as it is shown: chips instead of markers, after the end of their sentence."""
+    """Converts the text of an answer to how it is shown: markers become chips, after the end of their sentence."""
     behind = re.sub(r" ((?: ?\[\d+\])+)([.,;:!?]+)", r"\2 \1", "".join(chunks))
     return re.sub(r"\[(\d+)\]", r"\1", behind)
 

@@ -143,7 +143,8 @@ def _docusaurus(project: Path, plugin: Path | None = None) -> Path:
 
 
 def _python() -> str:
-    """The interpreter of the environment with both Python generators. Of parallel test processes, one installs it."""
+    """Returns the interpreter of the environment with both Python generators. The first test process that needs it
+    installs it."""
     wanted = SITES / "requirements.txt"
     place = _CACHE / f"generators-{_digest(wanted)}"
     python = place / "bin" / "python"

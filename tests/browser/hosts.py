@@ -1,4 +1,4 @@
-"""Serves a folder on its own origin, and replaces `site.test` and `chapterverse.test` by real addresses."""
+"""Serves a folder on its own origin, and replaces `site.test` and `chapterverse.test` with real addresses."""
 
 import threading
 from collections.abc import Iterator, Mapping

@@ -1,5 +1,5 @@
-"""A fork server for commands: it imports the modules of the command line once and forks for each command. Half of the
-time of a short command is importing.
+"""A fork server for commands: it imports the modules of the command line once and forks for each command. Imports take
+half of the time of a short command.
 
     python -m tests.cli.forking SOCKET
 
@@ -93,7 +93,7 @@ def serve(address: str) -> None:
     """Forks for each command that a client sends."""
     for name in LOADED:
         import_module(name)
-    gc.freeze()  # without it, each command visits all imported objects when it ends: 0.1 s of CPU time
+    gc.freeze()  # otherwise, each command visits all imported objects when it ends, which takes 0.1 s of CPU time
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(address)
         listening.listen()

@@ -17,7 +17,7 @@ from typing import Self
 
 from tests.cli.forking import run_forked
 
-SECONDS = 100  # for one command
+SECONDS = 100  # time limit of one command
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 # Makes the terminal the controlling one of the session, so that Ctrl-C reaches the whole process group.
 _ON_A_TERMINAL = """
@@ -38,7 +38,8 @@ def chapterverse(home: Path, *arguments: str, fed: str = "", **environment: str)
 
 
 def assert_refused(home: Path, arguments: list[str], code: int, expected: str) -> None:
-    """The command fails with this exit code, prints this on standard error and nothing on standard output."""
+    """Checks that the command fails with this exit code, prints this to standard error and nothing to standard
+    output."""
     shown = chapterverse(home, *arguments)
     assert shown.returncode == code, shown.stderr
     assert expected in shown.stderr

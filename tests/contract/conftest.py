@@ -1,4 +1,4 @@
-"""The engines that a contract suite runs against."""
+"""Fixtures with the engines that a contract suite runs against."""
 
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterator

@@ -29,7 +29,7 @@ OPENAI_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """How one request is answered. `kind` "ok" with status 200 is no fault."""
+    """The answer to one request. `kind` "ok" with status 200 is no fault."""
 
     kind: str = "ok"
     status: int = 200
@@ -42,7 +42,7 @@ HANG = Fault("hang")  # accepts the request and never answers
 DRIP = Fault("drip", seconds=0.02)  # answers byte by byte: each read is fast, the whole takes minutes
 DROP = Fault("drop")  # closes the connection without an answer
 TRUNCATED = Fault("truncated")  # announces more than it sends
-GARBAGE = Fault("garbage")  # success, but the page of a proxy
+GARBAGE = Fault("garbage")  # success, but with the HTML page of a proxy as its body
 EMPTY = Fault("empty")  # success without a body
 STRANGE = Fault("strange")  # valid JSON of another shape
 WRONG_DIMENSION = Fault("wrong dimension")

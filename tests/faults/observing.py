@@ -1,4 +1,4 @@
-"""What clients of a server see while one of its dependencies fails.
+"""Observes how clients experience a server while one of its dependencies fails.
 
 The steps of an observation: cause the fault, call every interface at once, read `/health` until it reports the fault,
 end the fault, wait until everything works again. The table in `test_dependencies` has the expected results.
@@ -27,7 +27,7 @@ Step = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Fault:
-    """How a dependency is made to fail and to work again."""
+    """A way to make a dependency fail, and to make it work again."""
 
     name: str
     inflict: Step
@@ -50,7 +50,7 @@ class World:
 
 @dataclass
 class Observation:
-    """What clients saw: the outcome of each request, and after how many seconds."""
+    """The outcome of each client's request, and after how many seconds it came."""
 
     outcomes: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)

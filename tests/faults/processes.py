@@ -29,7 +29,8 @@ def command(*arguments: str) -> list[str]:
 
 
 def environment(home: Path, **settings: Any) -> dict[str, str]:
-    """The environment of a process, with no setting of this machine. Names in capitals are passed as they are."""
+    """Returns the environment of a process, without settings of this machine. Names in capitals are passed
+    unchanged."""
     clean = {name: value for name, value in os.environ.items() if name.lower() not in Settings.model_fields}
     given = {name.upper(): str(value) for name, value in settings.items()}
     # Suggestions are made in the background and would ask the engines whose calls are counted.

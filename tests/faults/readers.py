@@ -22,7 +22,7 @@ REFUSED = "connection refused"
 
 
 def in_other_letters(question: str, number: int) -> str:
-    """The same question with other capitals for each number: a new text with the same meaning."""
+    """Returns the question with other capitals for each number, which is a new text with the same meaning."""
     bits = iter(f"{number:b}"[::-1])
     return "".join(letter.upper() if letter.islower() and next(bits, "0") == "1" else letter for letter in question)
 

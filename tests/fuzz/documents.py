@@ -1,7 +1,7 @@
 """Generates damaged and hostile documents: front matter, TOML, CSS, EPUB structure, sitemaps, PDFs and all formats.
 
-`make fuzz` reads 20,000 of them, each in a worker process as an ingest does, and says how it went. Any seed gives the
-same documents again: `python -m tests.fuzz.documents --cases 20000 --seed 1`.
+`make fuzz` reads 20,000 of them, each in a worker process as an ingest does, and prints the results. The same seed
+always gives the same documents: `python -m tests.fuzz.documents --cases 20000 --seed 1`.
 """
 
 import argparse

@@ -13,7 +13,7 @@ _MEMORY = Path("/dev/shm")  # an index syncs hundreds of files, which is slow on
 
 
 def memory_folder(free: int = 2 << 30) -> Path | None:
-    """A folder in memory, if it has this many free bytes."""
+    """Returns a folder in memory, if there are this many free bytes."""
     return _MEMORY if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > free else None
 
 

@@ -1,4 +1,4 @@
-"""Requests to one of several workers that share a port. The kernel tells which worker has a connection."""
+"""Sends requests to one of several workers that share a port. The kernel's data shows which worker has a connection."""
 
 import http.client
 import json

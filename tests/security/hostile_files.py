@@ -1,4 +1,4 @@
-"""Small files on which version 1 crashed, never finished or used gigabytes of memory."""
+"""Small files that made version 1 crash, hang or use gigabytes of memory."""
 
 import gzip
 import io

@@ -149,7 +149,7 @@ def attacks(pattern: "re.Pattern[Any]") -> Iterator[tuple[str, str, str]]:
 
 
 def _read_pattern(pattern: "re.Pattern[Any]") -> tuple[list[str], list[str]]:  # noqa: C901
-    """Shortest matching strings for the part before each repeat of a pattern, and for the repeated part."""
+    """Finds the shortest strings that match the part before each repeat of a pattern, and the repeated part."""
     text = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
     prefixes: dict[str, None] = {}
     pumps: dict[str, None] = {}

@@ -1,4 +1,4 @@
-"""Routes over the book itself: search it, list its pages, read one."""
+"""Routes for the book itself: search it, list books and pages, read a page, get an image."""
 
 import asyncio
 from typing import Annotated, Any, Final

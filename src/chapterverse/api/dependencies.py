@@ -15,14 +15,14 @@ from chapterverse.telemetry import Telemetry
 
 
 def services_of(request: Request) -> Services:
-    """The services of the running server; under `/editions/NAME/`, with only that edition."""
+    """The services of the running server; under `/editions/NAME/`, limited to that edition."""
     services: Services = request.app.state.services
     edition = edition_of(request.scope)
     return services if edition is None else replace(services, index=cast(Index, EditionView(services.index, edition)))
 
 
 def health_of(request: Request) -> Health:
-    """The prober of the running server."""
+    """The health checks of the running server."""
     health: Health = request.app.state.health
     return health
 

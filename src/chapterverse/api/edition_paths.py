@@ -1,8 +1,8 @@
-"""`/editions/NAME/…`: the routes for one book, or for one version of it. Routes for operators are not among them.
+"""`/editions/NAME/…`: the routes for one book, or for one version of it, without the routes for operators.
 
 The reader page, the widget, and OpenAI and MCP clients cannot send filters; they choose a book by its base address.
-`NAME` is `book` or `book@version`, and `@version` for a book without a name. Below it a server looks as if it had only
-these editions.
+`NAME` is `book` or `book@version`, and `@version` for a book without a name. Under this address the server behaves as
+if it had only these editions.
 """
 
 import re
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _PATH: Final = re.compile(r"/editions/([^/]+)(/.*)?")
 _EDITION: Final = "chapterverse.edition"
-# A proxy may block these for readers by their path. Below an edition they would bypass its rules.
+# A proxy may block these paths for readers. Served under an edition, they would bypass its rules.
 _OF_THE_SERVER: Final = ("/metrics", "/health", "/livez", "/readyz")
 
 
@@ -34,11 +34,11 @@ class EditionPaths:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on with the path of its route."""
+        """Pass the request on with the edition removed from its path."""
         found = _PATH.fullmatch(path_of(scope)) if scope["type"] == "http" else None
         if found is None or found[2] in _OF_THE_SERVER:
             await self._app(scope, receive, send)
-        elif found[2] is None:  # addresses in the page are relative to this folder
+        elif found[2] is None:  # add the final slash: addresses in the page are relative to this folder
             await RedirectResponse(f"./{quote(found[1], safe='@')}/")(scope, receive, send)
         else:
             path = scope.get("root_path", "") + found[2]
@@ -64,7 +64,7 @@ class EditionView:
         return getattr(self._inside, name)
 
     async def manifest(self) -> Manifest:
-        """The manifest with only these editions."""
+        """Return the manifest with only the shown editions."""
         manifest = await self._inside.manifest()
         books, versions = self._edition.book or (), self._edition.version or ()
         named = scope_of(manifest.shelf, books, versions)
@@ -72,6 +72,6 @@ class EditionView:
         return replace(manifest, editions=tuple(shown))
 
     async def pages(self) -> list[Page]:
-        """The pages of these editions."""
+        """Return the pages of the shown editions."""
         keys = {edition.key for edition in (await self.manifest()).shelf}
         return [page for page in await self._inside.pages() if page.edition in keys]

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 _INVALID_REQUEST, _INTERNAL_ERROR = -32600, -32603  # codes of JSON-RPC
 
-# For OpenAPI, by status: the code, what it means, and an example of the message.
+# For OpenAPI, by status: the code, its meaning, and an example of the message.
 _ERRORS: dict[int, tuple[str, str, str]] = {
     400: (
         "validation_error",
@@ -65,9 +65,9 @@ _ERRORS: dict[int, tuple[str, str, str]] = {
 
 
 def responses(*statuses: int, openai: bool = False, any_host: bool = False) -> dict[int | str, dict[str, Any]]:
-    """The error responses of a route, for OpenAPI; `openai`: with OpenAI's body. Some statuses are added: 405 and 500
-    for every route; 400 for a host that ALLOWED_HOSTS does not list, unless `any_host`; 429 with 401, because wrong
-    keys are counted; 408 with 413, because a body is read."""
+    """Describe the error responses of a route for OpenAPI. `openai`: with OpenAI's error body. Some statuses are added:
+    405 and 500 for every route; 400 for a host that ALLOWED_HOSTS does not list, unless `any_host`; 429 with 401,
+    because wrong keys are counted; 408 with 413, because a body is read."""
     added = {405, 500} | ({408} if 413 in statuses else set()) | ({429} if 401 in statuses else set())
     return {
         status: _described(status, openai) for status in sorted({*statuses, *added} | (set() if any_host else {400}))
@@ -138,7 +138,7 @@ async def _http(request: Request, failure: Exception) -> Response:
 
 
 def _unreadable(cause: BaseException | None) -> ValidationFailed:
-    """A body that is not JSON in UTF-8."""
+    """Return the error for a body that is not JSON in UTF-8."""
     fault: dict[str, Any] = {"field": "body", "problem": "cannot be read; send JSON in UTF-8"}
     if isinstance(cause, UnicodeDecodeError):
         at = cause.start
@@ -147,7 +147,8 @@ def _unreadable(cause: BaseException | None) -> ValidationFailed:
 
 
 def _methods(request: Request) -> dict[str, str]:
-    """All methods of a path. The router knows only those of the route that it matched first."""
+    """Return an `Allow` header with all methods of the path. The router knows only those of the first matching
+    route."""
     route = request.scope.get("route")  # set only for routes of FastAPI
     described = request.app.openapi()["paths"].get(route.path) if route else None
     return {"Allow": ", ".join(sorted(method.upper() for method in described))} if described else {}
@@ -158,7 +159,7 @@ async def _gone(_: Request, __: Exception) -> Response:
 
 
 class Unexpected:
-    """Answers unexpected errors. It is the innermost middleware, so that the others add their headers."""
+    """Turns unexpected exceptions into error responses. The innermost middleware, so that others add their headers."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -229,6 +230,6 @@ class RpcError(BaseModel):
 
 
 def in_jsonrpc_words(body: ErrorResponse, status: int) -> RpcError:
-    """The same error for an MCP client."""
+    """Convert an error body to a JSON-RPC error, for MCP clients."""
     code = _INVALID_REQUEST if status < 500 else _INTERNAL_ERROR
     return RpcError(error=RpcFault(code=code, message=body.message, data=body))

@@ -38,7 +38,7 @@ class Inert:
         self._fresh = True  # whether the next character begins a line
 
     def feed(self, text: str) -> str:
-        """The part of the text so far that later pieces cannot change."""
+        """Add a piece. Return the escaped text that later pieces cannot change."""
         *lines, rest = (self._held + text).split("\n")
         done = "".join(self._line(f"{line}\n") for line in lines)
         self._held = rest
@@ -49,7 +49,7 @@ class Inert:
         return done
 
     def flush(self) -> str:
-        """The text that was held back."""
+        """Return the text that was held back, escaped."""
         rest, self._held = self._held, ""
         return self._line(rest)
 
@@ -72,7 +72,7 @@ class Inert:
 
 
 def _settled(text: str) -> int:
-    """The length of an unfinished line that is final: up to its last blank or to code that is not closed."""
+    """Return the length of the final part of an unfinished line: up to its last blank or to code that is not closed."""
     place = max(text.rfind(blank) for blank in " \t") + 1
     closed = 0
     for code in _CODE.finditer(text):
@@ -111,14 +111,14 @@ def _joined(pieces: Iterable[str]) -> str:
 
 
 def link_to(url: str) -> str:
-    """An address that renderers turn into a link. Only http and https; others are escaped."""
+    """Return an http or https address in a form that renderers turn into a link. Other addresses are escaped."""
     if not url.lower().startswith(("http://", "https://")):
         return inert_line(url)
     return quote(url, safe="/:?#@!$&'*+,;=%~-._")  # encodes characters that end an address, such as blanks and brackets
 
 
 def marked(text: str, markers: Iterable[tuple[int, int, Iterable[int]]]) -> str:
-    """Replace citation markers, given as (start, end, numbers), by private characters that `written` finds later."""
+    """Replace citation markers, given as (start, end, numbers), with private characters that `written` finds later."""
     pieces: list[str] = []
     last = 0
     for start, end, numbers in markers:

@@ -48,7 +48,7 @@ class ShownPages:
         return {(page.book, page.version, _bare(page.url)): page.page_id for page in self.pages}
 
     def page_at(self, url: str, page: PageSummary) -> str | None:
-        """The id of the page at an address, in the edition of another page."""
+        """Return the id of the page at an address, in the same edition as `page`; None if there is none."""
         return self._ids.get((page.book, page.version, _bare(url)))
 
     @cached_property
@@ -75,7 +75,7 @@ class ShownPages:
 
 
 async def list_for(request: Request, services: Services) -> ShownPages:
-    """The pages that the address of a request shows."""
+    """Return the pages to list for the address of a request."""
     server: Services = request.app.state.services  # with all books, even under `/editions/NAME/`
     contents: Contents = request.app.state.contents
     return ShownPages(

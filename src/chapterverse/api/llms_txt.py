@@ -113,13 +113,14 @@ async def _all_pages(listing: ShownPages, services: Services) -> AsyncIterator[s
     for number, summary in enumerate(listing.pages):
         try:
             page = await render_page(summary.page_id, services.index, services.settings.chapterverse_home)
-        except NotFound:  # a new state of the book was published meanwhile
+        except NotFound:  # an ingest removed the page meanwhile
             continue
         yield "\n" * bool(number) + page_markdown(page, _addresses(page, listing, "pages/"), "")
 
 
 def _addresses(page: RenderedPage, listing: ShownPages, folder: str) -> Address:
-    """Addresses for links: the Markdown of a page of the same edition, or an external address."""
+    """Return a function for the address of a link: the Markdown of a page of the same edition, or an external
+    address."""
 
     def address(target: str) -> str:
         url, _, anchor = target.partition("#")

@@ -75,7 +75,7 @@ class _Line:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """A mark, or inline code. `ticks`: characters at each end of code and formulas that are not shown."""
+    """A mark, or inline code. `ticks`: how many characters at each end of code or a formula are not shown."""
 
     kind: str
     start: int
@@ -96,8 +96,8 @@ class _Rendering:
         self._page, self._text, self._leading, self._root = page, page.text, leading, root
         self._headings = {section.start: section for section in page.sections}
         self._around: list[Node] = []  # the elements that the next block may be inside of, outermost first
-        self._begun: list[Node] = []  # those that the current block opens
-        self._lists: dict[int, _List] = {}  # by the identity of its last item
+        self._begun: list[Node] = []  # the elements that the current block opens
+        self._lists: dict[int, _List] = {}  # the list of an item, by the item's identity
         self._next_mark = 0
         self._in_table = False
         self._figure_above: Node | None = None  # the figure whose caption the next block may be
@@ -187,7 +187,7 @@ class _Rendering:
         return quote
 
     def _list(self, lines: Sequence[_Line], inside: int = -1) -> Node | None:
-        """A new list; None if the items continue the list before."""
+        """Return a new list, or None if the items were added to the list before."""
         open_: list[_List] = []
         top: Node | None = None
         before = self._lists.get(id(self._around[inside])) if 0 <= inside < len(self._around) else None
@@ -252,7 +252,7 @@ class _Rendering:
         return node("dl", term, described, class_="definition")
 
     def _flow(self, parent: Node, start: int, end: int) -> None:
-        """Paragraphs and lists inside a block."""
+        """Add the paragraphs and lists inside a block."""
         lines: list[_Line] = []
 
         def close() -> None:
@@ -281,7 +281,7 @@ class _Rendering:
         return node("img", src=self._root + source, alt=title, loading="lazy")
 
     def _prose(self, block: PageBlock, _: int) -> Node | None:
-        """A paragraph, or the caption of the image above it or of the table below it."""
+        """Return a paragraph. The caption of the image above or of the table below is added there; return None."""
         if block.info != CAPTION:
             return self._paragraph(block.start, block.end)
         caption = node("figcaption" if self._figure_above else "caption", dir="auto")
@@ -303,7 +303,7 @@ class _Rendering:
             start = stop + 1
 
     def _inline(self, parent: Node, start: int, end: int, begin: int | None = None) -> Node:
-        """Text with its marks, and `code`. Blocks come in order, and so do marks."""
+        """Add a range of the text with its marks and inline code. Blocks and marks must come in order."""
         marks = self._page.marks
         while self._next_mark < len(marks) and marks[self._next_mark].start < (start if begin is None else begin):
             self._next_mark += 1
@@ -352,7 +352,7 @@ class _Rendering:
             self._nest(element, span.start + (1 if power else quiet), span.end - quiet, within)
 
     def _says_note(self, span: _Span) -> bool:
-        """Whether the text of a footnote is where it is cited."""
+        """Whether a footnote's text stands where it is cited, not only its label."""
         return span.mark is not None and self._text[span.start : span.end] not in ("", f"[{span.mark.target}]")
 
     def _element(self, span: _Span) -> Node:

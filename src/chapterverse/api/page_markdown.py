@@ -19,8 +19,8 @@ _CODE: Final = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 
 
 def page_markdown(page: RenderedPage, address: Address, root: str) -> str:
-    """Title, source and text of a page. `root` is put before the addresses of images, which are relative to the
-    server's root."""
+    """Return a page's title, source and text as Markdown. `root` is put before the addresses of images, which are
+    relative to the server's root."""
     head = page.blocks[0] if page.blocks and page.blocks[0].kind == "heading" else None
     pieces = sorted([*_links(page, address), *_images(page, address, root)])
     if head and head.start == 0:
@@ -63,7 +63,8 @@ def _links(page: RenderedPage, address: Address) -> Iterable[_Piece]:
 
 
 def _around(mark: PageMark, code: Iterable[tuple[int, int]]) -> tuple[int, int] | None:
-    """The range of a link, extended to whole inline code with its ticks. None if it overlaps the code only partly."""
+    """Return the range of a link, extended to whole inline code with its ticks; None if it overlaps code only
+    partly."""
     for start, end in code:
         if start < mark.end and mark.start < end and not (mark.start <= start and end <= mark.end):
             return (start, end) if start <= mark.start and mark.end <= end else None
@@ -71,7 +72,7 @@ def _around(mark: PageMark, code: Iterable[tuple[int, int]]) -> tuple[int, int] 
 
 
 def _is_closed(text: str, stretch: tuple[int, int]) -> bool:
-    """Whether a text can be put in brackets: it is not empty and its brackets are balanced."""
+    """Whether a text can be put in brackets: it is not empty and has as many opening as closing brackets."""
     within = text[slice(*stretch)]
     return bool(within.strip()) and within.count("[") == within.count("]")
 

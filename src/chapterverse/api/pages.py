@@ -139,7 +139,7 @@ class Contents:
 
 
 def list_books(shelf: Iterable[Edition]) -> BookList:
-    """The books of a server with their versions."""
+    """Return the books of a server with their versions."""
     books = books_of(shelf)
     return BookList(
         books=[
@@ -157,13 +157,13 @@ def list_books(shelf: Iterable[Edition]) -> BookList:
 
 
 async def read_page(page_id: str, index: Index, asked_for: str = "") -> PageText:
-    """A page with its text. `asked_for`: the name that the caller used, if it was not the id."""
+    """Return a page with its text. `asked_for`: the name for error messages, if the caller did not use the id."""
     page = await _page(page_id, index, asked_for)
     return PageText(**_fields(page), text=page.text)
 
 
 async def render_page(page_id: str, index: Index, home: Path) -> RenderedPage:
-    """A page with its text and formatting. `home`: the folder with the images."""
+    """Return a page with its text and formatting. `home`: the folder with the images."""
     page = await _page(page_id, index)
     blocks = [_shown(PageBlock, block, block.info, page, home) for block in page.blocks]
     marks = [_shown(PageMark, mark, mark.target, page, home) for mark in page.marks]
@@ -171,7 +171,7 @@ async def render_page(page_id: str, index: Index, home: Path) -> RenderedPage:
 
 
 def first_paragraph(page: RenderedPage) -> str:
-    """The first paragraph of a page, shortened, as its description."""
+    """Return the first paragraph of a page, shortened, for use as a description."""
     block = next((block for block in page.blocks if block.kind == "paragraph"), None)
     text = " ".join(page.text[block.start : block.end].replace("`", "").split()) if block else ""
     if len(text) <= _DESCRIPTION:
@@ -188,7 +188,7 @@ async def _page(page_id: str, index: Index, asked_for: str = "") -> Page:
 
 
 def _shown(kind: type[Shown], item: Block | Mark, address: str, page: Page, home: Path) -> Shown:
-    """A block or mark of the page; a stored image with its address on this server."""
+    """Convert a block or mark of the page. A stored image gets its address on this server."""
     shown = kind.model_validate(item, from_attributes=True)
     name = image_name(address, page.edition) if shown.kind == "image" else ""
     return shown.model_copy(update={"source": f"images/{name}"}) if name and stored_image(home, name) else shown

@@ -2,7 +2,7 @@
 
 Both are complete HTML that works without JavaScript. The scripts add asking, searching, and opening pages without a
 reload. If the book needs a key (`API_KEYS`), or the engine does not answer in time, the page is sent without its text
-and the scripts ask for it. In a large book the page lists only the open chapter; the scripts fetch the whole list once
+and the scripts fetch it. In a large book the page lists only the open chapter; the scripts fetch the whole list once
 (`/contents/STATE`).
 
 A server with several books shows the latest version of each; under `/editions/NAME/` it shows one book or version.
@@ -38,9 +38,9 @@ from chapterverse.settings import LOGO_TYPES, Settings
 router = APIRouter(tags=["page"])
 
 TEMPLATE: Final = "index.html"
-_PATIENCE: Final = 2.0  # seconds to wait for the book; then the scripts ask for it
-_MANY: Final = 60  # with more pages only the module of the open page is unfolded
-_MOST: Final = 100  # pages that a page lists; in a larger book those around it
+_PATIENCE: Final = 2.0  # seconds to wait for the book; after that the scripts fetch it
+_MANY: Final = 60  # with more pages, only the module of the open page is unfolded
+_MOST: Final = 100  # pages in the table of contents; in a larger book, those around the open page
 _LISTED: Final = 8  # pages of a chapter that the title page lists
 _PLACE: Final = re.compile(r"\{\{(\w+)\}\}")
 _HTML: Final[dict[str, Any]] = {
@@ -157,7 +157,8 @@ class _Shell:
         return self.listing.title
 
     async def open(self, services: Services) -> ShownPages:
-        """Read the list of pages. If API keys are configured, the page is sent without the book."""
+        """Read the list of pages. Raise `RetrievalUnavailable` if API keys are configured: then the page is sent
+        without the book."""
         if self.settings.api_keys:
             raise RetrievalUnavailable("The page is sent without the book.")
         self.listing = await list_for(self.request, services)
@@ -165,14 +166,14 @@ class _Shell:
         return self.listing
 
     def shelf(self, book: str, version: str | None = None) -> str:
-        """The address of a book: of its latest version, or of the given one."""
+        """Return the address of a book: of its latest version, or of the given one."""
         top = f"{self.root}../../" if edition_of(self.request.scope) else self.root
         if version is None:
             return f"{top}editions/{quote(book or '@latest', safe='@')}/"
         return f"{top}editions/{quote(f'{book}@{version}', safe='@')}/"
 
     def elsewhere(self, found: RenderedPage) -> str:
-        """The address of a page whose edition is not shown here."""
+        """Return the address of a page whose edition is not shown here."""
         query = f"?{self.request.url.query}" if self.request.url.query else ""
         return f"{self.shelf(found.book, found.version)}read/{found.page_id}{query}"
 
@@ -181,7 +182,8 @@ class _Shell:
         return f"{self.root}read/{page_id}"
 
     def leading(self, found: RenderedPage) -> Leading:
-        """Attributes of a page's links: a page of the same book opens here, others in a new tab."""
+        """Return a function for the attributes of a page's links. A page of the same book opens here, others in a new
+        tab."""
 
         def lead(target: str) -> Attributes | None:
             url, _, anchor = target.partition("#")
@@ -195,7 +197,7 @@ class _Shell:
     def answer(
         self, main: list[Node] | None = None, title: str = "", description: str = "", status: int = 200
     ) -> Response:
-        """The whole page. Without `main`, the scripts fill it in."""
+        """Return the whole page. Without `main`, the scripts fill it in."""
         values = {
             "root": self.root or "./",
             "assets": self.root + web.asset_path(""),
@@ -228,7 +230,7 @@ class _Shell:
         return self.listing.books.model_dump_json() if editions > 1 else ""
 
     def _older(self) -> list[Node]:
-        """Above every page of a version that is not the latest, the way to the latest."""
+        """Return a note with a link to the latest version, for pages of other versions."""
         if self.listing.several or not self.listing.pages:
             return []
         read = self.listing.pages[0]
@@ -274,7 +276,7 @@ def _waiting(with_key: bool) -> Node:
 
 
 def _not_ingested() -> list[Node]:
-    """A hint how to ingest a book."""
+    """Explain how to ingest a book."""
     commands = "chapterverse ingest docs/\nchapterverse ingest https://docs.example.com/guide/"
     return [
         node("h1", "No book to read yet", class_="no-book"),
@@ -323,7 +325,7 @@ def _between(links: list[Node]) -> list[Node | str]:
 
 def _card(shell: _Shell, title: Node | str, pages: list[PageSummary]) -> Node:
     """A chapter, or a book, with its first pages."""
-    shown = pages if len(pages) == _LISTED + 1 else pages[:_LISTED]  # "and 1 more" would take the place of its title
+    shown = pages if len(pages) == _LISTED + 1 else pages[:_LISTED]  # "and 1 more" takes as much space as the title
     items = [node("li", node("a", page.title, href=shell.href(page.page_id), dir="auto")) for page in shown]
     more = len(pages) - len(items)
     rest = node("li", f"and {more} more", class_="more") if more else None

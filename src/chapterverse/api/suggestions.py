@@ -61,8 +61,8 @@ async def suggestions(
 def nearest_first(
     offered: Sequence[Suggestion], pages: Sequence[str], listed: Sequence[PageSummary]
 ) -> list[Suggestion]:
-    """Sort suggestions by the distance, in reading order, between their page and the nearest of these pages. Those of
-    another book come last."""
+    """Sort suggestions by the distance, in reading order, between their page and the nearest of `pages`. Those of
+    another book come last. `listed`: all pages in reading order."""
     places = {(page.url, page.book, page.version): number for number, page in enumerate(listed)}
     near = [(key, place) for key, place in places.items() if key[0] in pages]
 

@@ -62,7 +62,7 @@ RELEASED: Final[dict[str, tuple[str, str]]] = {
         for font in ("inter", "inter-ext", "source-serif", "source-serif-ext", "source-serif-italic")
     },
 }
-# Nothing from other hosts, nothing inline, no frames. `blob:` is an image that was fetched with the API key.
+# Nothing from other hosts, nothing inline, no frames. `blob:` is for images that were fetched with the API key.
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; connect-src 'self'; "
     "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -71,7 +71,7 @@ FOR_GOOD: Final = "public, max-age=31536000, immutable"  # a year, the longest t
 _ACCENT: Final = re.compile(r"[0-9a-f]{6}")
 
 _IMPORT: Final = re.compile(r'^(?:import \{.*\} from|@import) "\./(.+)";\n', re.MULTILINE)
-# Comments, also those after code, and indentation, which are removed.
+# What `joined` removes: indentation, and comments on their own lines or after code.
 _COMMENT: Final = re.compile(
     r"^ {0,40}/\*.{0,2000}?\*/\n|(?<! ) {1,4}/\*[^\n]{0,200}?\*/(?=\n)"
     r"|^ {0,40}// [^\n]*\n|(?<=[;{}(,\]>]) {1,4}// [^\n]*|^ ++",
@@ -120,8 +120,8 @@ def version() -> str:
 
 
 def joined(name: str) -> str:
-    """A script or style after those it imports, each once, without comments and indentation. The scripts share one
-    scope: a name may be declared only once, and no string may span several lines."""
+    """Return a script or style with its imports before it, each once, without comments and indentation. The scripts
+    share one scope: a name may be declared only once, and no string may span several lines."""
     parts: dict[str, str] = {}
 
     def add(script: str) -> None:
@@ -137,7 +137,7 @@ def joined(name: str) -> str:
 
 
 def answer(request: Request, file: File, media_type: str, caching: str) -> Response:
-    """The file, or 304 if the browser has it."""
+    """Return the file, or 304 if the browser has it."""
     headers = {
         "Cache-Control": caching,
         "Content-Security-Policy": _POLICY,

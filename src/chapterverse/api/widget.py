@@ -17,7 +17,7 @@ from chapterverse.api.errors import responses
 router = APIRouter(tags=["page"])
 
 _PLACE: Final = '"the styles are put here by the server"'
-# Pages of a site share the cached script for five minutes; then browsers use it once more while they refresh it.
+# Browsers cache the script for five minutes. After that they use it once more while they refresh it.
 _CACHING: Final = "public, max-age=300, stale-while-revalidate=86400"
 _SCRIPT: Final[dict[str, Any]] = {
     "content": {"text/javascript": {"schema": {"type": "string"}}},

@@ -103,7 +103,7 @@ async def _save_proof(question: str, answer: "ChatResponse", services: "Services
 async def answered(
     request: "ChatRequest", services: "Services", show: "Callable[[Event], None]", *, resumes: bool
 ) -> "ChatResponse":
-    """The answer, after each of its events was shown. `resumes`: earlier turns are expected."""
+    """Answer a request and pass each event to `show`. `resumes`: warn if the session has no earlier turns."""
     from chapterverse import answering
     from chapterverse.terminal import show_warning
 
@@ -136,16 +136,16 @@ async def _database_starting(services: "Services") -> AsyncGenerator[None, None]
 
 
 async def start_conversations(services: "Services") -> None:
-    """Start the database, unless there is no book: in a wrong folder no home must be created. A failure is reported
-    when the database is used."""
+    """Start the database if there is a book. Without one the folder may be the wrong one, and no home must be created
+    there. A failure is reported when the database is used."""
     with contextlib.suppress(ChapterverseError):
         await services.index.manifest()
         await services.conversations.probe()
 
 
 async def read_selection(name: str) -> str:
-    """The text of a file or of stdin, unchanged, because the offsets of citations refer to it. A PDF, EPUB or Word file
-    is read as `ingest` reads it."""
+    """Return the text of a file or of stdin, unchanged, because the offsets of citations refer to it. A PDF, EPUB or
+    Word file is read as `ingest` reads it."""
     from chapterverse.fields import MAX_SELECTION_CHARS
     from chapterverse.ingestion.formats import format_of_file
 
@@ -172,7 +172,7 @@ def _content(name: str) -> bytes:
 
 
 async def _text_in(name: str, format_: "Format", content: bytes) -> str:
-    """The text of a PDF, EPUB or Word file, read as `ingest` reads it."""
+    """Return the text of a PDF, EPUB or Word file, read as `ingest` reads it."""
     from chapterverse.embeddings.wordpiece import WINDOW
     from chapterverse.ingestion.document import Document, NothingToRead, Unreadable
     from chapterverse.ingestion.worker_limits import ReadLimits
@@ -189,7 +189,7 @@ async def _text_in(name: str, format_: "Format", content: bytes) -> str:
 
 
 def selection_fields(selected: str | None) -> dict[str, Any]:
-    """The fields of a request for a selection, or for none."""
+    """Return the request fields for a selection; none if nothing is selected."""
     return {} if selected is None else {"mode": "selected_text", "selected_text": selected}
 
 

@@ -36,7 +36,7 @@ class Background:
         loop = self._loop.result()
         loop.call_soon_threadsafe(self._main.cancel)
         while not self._life.done():
-            # Ctrl-C again: closing is cancelled, and the thread ends.
+            # If Ctrl-C is pressed again, closing is cancelled and the thread ends.
             with contextlib.suppress(KeyboardInterrupt):
                 concurrent.futures.wait([self._life])
                 break
@@ -73,7 +73,8 @@ class Background:
                 loop.call_soon_threadsafe(cancel)
 
     async def _live(self) -> None:
-        """Keep the services open until this is cancelled. An error in opening them is raised where they are used."""
+        """Keep the services open until this task is cancelled. An error in opening them is raised where they are
+        used."""
         async with contextlib.AsyncExitStack() as closing:
             self._main = cast("asyncio.Task[None]", asyncio.current_task())
             self._opened = asyncio.create_task(closing.enter_async_context(self._opening()))

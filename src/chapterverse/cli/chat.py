@@ -102,7 +102,7 @@ class Chat:
                 break
             except CancelledError:
                 show_note("Cancelled.")
-            except KeyboardInterrupt:  # pressed again, right after the answer ended
+            except KeyboardInterrupt:  # Ctrl-C was pressed again, right after the answer ended
                 if not sys.stdin.isatty():
                     raise
             except ConfigurationError:  # no question can be answered
@@ -159,7 +159,7 @@ class Chat:
                 self._selection = None
                 show_note("Questions are about the book.")
             case ["/select", name]:
-                file = Path(name.strip()).expanduser().absolute()  # so that "-" is a file, too
+                file = Path(name.strip()).expanduser().absolute()  # so that "-" means a file, not stdin
                 self._selection = (file.name, asyncio.run(read_selection(str(file))))
                 show_note(f"Questions are only about {file.name}; /select returns to the book.")
             case [word, *_]:
@@ -218,7 +218,7 @@ class Chat:
         show_note("Thank you, it is stored with the answer." if kept else "The answer is no longer stored.")
 
     async def _stored_turn(self, services: "Services") -> str | None:
-        """The last stored answer of a continued session."""
+        """Return the id of the last stored answer of a continued session, or None."""
         turns = await services.conversations.recent(self._session, messages=2)
         return turns[-1].turn_id if turns else None
 
@@ -234,7 +234,7 @@ class Chat:
             show_note("The last answer has no sources.")
 
     async def _stored_sources(self, services: "Services") -> "list[SourceCitation]":
-        """The sources of the last stored turn of a continued session."""
+        """Return the sources of the last stored turn of a continued session."""
         from pydantic import TypeAdapter
 
         from chapterverse.models import SelectedTextCitation, SourceCitation

@@ -58,7 +58,7 @@ _ENGINE_FAILED: Final = (
 
 
 def hint_for(failure: ChapterverseError) -> str:
-    """A hint after an error; empty if the message is enough."""
+    """Return a hint to print after an error; empty if the message is enough."""
     if isinstance(failure, InternalError):
         return "Run `chapterverse -v …` to see the cause."
     if isinstance(failure, IndexMissing):
@@ -95,7 +95,7 @@ def edition_options(decorated: Decorated) -> Decorated:
 
 
 def edition_filters(book: tuple[str, ...], version: tuple[str, ...]) -> "SearchFilters | None":
-    """The filters for these editions; None for the latest version of each book."""
+    """Return the filters for these editions; None for the latest version of each book."""
     from chapterverse.fields import read_request
     from chapterverse.models import SearchFilters
 
@@ -136,7 +136,7 @@ def search_fields(
     book: tuple[str, ...] = (),
     version: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """The fields of a request for the options of a search."""
+    """Return the request fields for the options of `search_options`."""
     wanted: dict[str, Any] = {}
     named = [f"{key}={value}" for key, values in (("book", book), ("version", version)) for value in values]
     for given in (*filters, *named):

@@ -201,7 +201,7 @@ async def _rated(files: tuple[Path, ...]) -> int:
 
 
 def _commit() -> str:
-    """The git commit of the working folder, usually that of the book; empty if there is none."""
+    """Return the git commit of the working folder, which is usually that of the book; empty if there is none."""
     if (git := shutil.which("git")) is None:
         return ""
     result = subprocess.run([git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S603

@@ -135,7 +135,7 @@ async def _may_forget(index: "Index", edition: "Edition", named: set[str]) -> bo
 
 
 async def _sources_of(index: "Index", filters: "SearchFilters | None") -> dict[tuple[str, str], int]:
-    """The number of pages of each source, by edition and source; of all editions, or of those that the filters name."""
+    """Count the pages by edition and source, for all editions or for those that the filters name."""
     from chapterverse.retrieval import editions_in
 
     keys = {edition.key for edition in await editions_in(filters, index)} if filters else None

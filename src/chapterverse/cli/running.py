@@ -60,7 +60,7 @@ def serve(host: str, port: int, workers: int) -> int:
         "log_level": "info",
         "access_log": False,
         "timeout_graceful_shutdown": 10,
-        "timeout_worker_healthcheck": 30,  # on a busy machine a worker needs more than 5 s to start, and was killed
+        "timeout_worker_healthcheck": 30,  # the default of 5 s kills workers that start slowly on a busy machine
         "server_header": False,
     }
     application = "chapterverse.main:create_app"
@@ -77,7 +77,7 @@ def serve(host: str, port: int, workers: int) -> int:
 
 @contextmanager
 def _shared_metrics() -> Iterator[None]:
-    """Create a folder for the counts of several workers, so that `/metrics` of each has the sum."""
+    """Create a folder for the counts of all workers, so that `/metrics` of each worker shows the sum."""
     from chapterverse.telemetry import SHARED_COUNTS
 
     if SHARED_COUNTS in os.environ:

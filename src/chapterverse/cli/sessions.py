@@ -1,6 +1,6 @@
 """The commands `sessions` (list, show and delete stored conversations) and `feedback` (rate an answer).
 
-They open only the database, no engine of the book.
+They open only the database, not the engines of the book.
 """
 
 import json
@@ -130,7 +130,7 @@ async def feedback(turn: str, rating: str, reason: str | None, comment: str, as_
 
 @asynccontextmanager
 async def stored_conversations() -> "AsyncIterator[Conversations | None]":
-    """The store of conversations; None, with a note, if no database exists."""
+    """Yield the store of conversations, or None if no database exists; then a note is printed."""
     from chapterverse.settings import Settings
     from chapterverse.wiring import choose_conversations
 
@@ -145,7 +145,7 @@ async def stored_conversations() -> "AsyncIterator[Conversations | None]":
 
 
 def has_database(settings: "Settings") -> bool:
-    """Whether a database exists. If not, none is created, and a note says where it was expected."""
+    """Whether a database exists. If not, print where it was expected; none is created."""
     from chapterverse.terminal import show_note
 
     place = settings.chapterverse_home / "postgres"

@@ -1,4 +1,4 @@
 """Measures the answers of a book with questions whose answers are known.
 
-Question sets, measures, their statistics, reports, comparisons and drafts. The services that answer are passed in.
+It has question sets, measures, statistics, reports, comparisons and drafts. The services that answer are passed in.
 """

@@ -1,9 +1,9 @@
 """Finds the known questions that a change of the book breaks, fixes or makes contradictory.
 
-A baseline has the evidence of every answer. After a change the same questions are asked again: a question is broken if
-its evidence is no longer shown. If the set says what is right, a right answer with other evidence is not broken. Nor is
-a question that is refused now although all that was shown stands unchanged in its section: the change of the book did
-not break it.
+A baseline has the evidence of every answer. After a change the same questions are asked again. A question is broken if
+its evidence is no longer shown, with two exceptions: the set confirms the answer with other evidence, or the question
+is refused now although all text that was shown is unchanged in its section. In the second case the change of the book
+did not break it.
 
 The summary for a pull request quotes questions and pages in code spans, so that they contain no active markup, mention
 or link.
@@ -27,7 +27,7 @@ from chapterverse.services import Services
 
 Verdict = Literal["broken", "contradictory", "failed", "unsure", "changed", "fixed", "new", "same"]
 FORMAT: Final = 1  # of the baseline; increase it when older ones cannot be read
-SHOWN: Final = 25  # of each verdict; the rest is counted
+SHOWN: Final = 25  # questions listed for each verdict; the rest is counted
 QUOTED: Final = 240  # characters of a quote
 SORTS: Final[tuple[tuple[Verdict, str], ...]] = (
     ("broken", "Broken"),
@@ -94,7 +94,7 @@ class CheckFinding(Frozen):
 
 
 def outcome_of(case: Case, conflicts: Sequence[Conflict] = ()) -> Outcome:
-    """The outcome of a case, for a baseline."""
+    """Return the outcome of a case, for a baseline."""
     evidence = [
         AnsweringQuote(
             source_url=citation.source_url,
@@ -151,7 +151,7 @@ async def _both_answered(case: Case, before: Outcome, now: Outcome, services: Se
 
 
 async def _now_refused(ending: CheckFinding, before: Outcome, services: Services) -> CheckFinding:
-    """A refusal, with what became of the earlier evidence."""
+    """Add the state of the earlier evidence to the finding for a refusal."""
     finding = await _with_loss(ending, before.evidence, services)
     still_right = finding.verdict == "broken" and finding.lost == "stands" and before.right is not False
     if still_right and await _all_as_shown(before.evidence, services):
@@ -160,16 +160,16 @@ async def _now_refused(ending: CheckFinding, before: Outcome, services: Services
 
 
 def _ending(case: Case, before: Outcome) -> Verdict:
-    """The verdict for a question that was or is refused, or should be."""
+    """Return the verdict for a question that was refused, is refused, or should be refused."""
     if case.answered == before.answered:
         return "same"
-    if case.answered == case.question.answerable:  # answered, or refused, as it should be
+    if case.answered == case.question.answerable:  # answered or refused, as the set expects
         return "same" if right(case) is False else "fixed"  # a wrong answer after a refusal fixes nothing
     return "broken"
 
 
 async def _with_loss(finding: CheckFinding, evidence: Sequence[AnsweringQuote], services: Services) -> CheckFinding:
-    """The finding with the worst state of the evidence that is no longer shown."""
+    """Add the worst state of the evidence that is no longer shown to the finding."""
     order: tuple[State, ...] = ("gone", "changed", "moved", "stands")
     found: list[tuple[State, str]] = []
     for item in evidence:
@@ -185,7 +185,7 @@ async def _with_loss(finding: CheckFinding, evidence: Sequence[AnsweringQuote], 
 
 
 async def _all_as_shown(evidence: Sequence[AnsweringQuote], services: Services) -> bool:
-    """Whether all excerpts of an answer are still in the sections that they were taken from."""
+    """Whether all excerpts of an answer are still in the sections from which they were taken."""
     for item in evidence:
         page = await services.index.page(item.page_id)
         excerpt = " ".join(item.excerpt.split())
@@ -212,7 +212,7 @@ def _known_right(case: Case) -> bool:
 
 
 def _newly_contradicted(before: Outcome, now: Outcome) -> bool:
-    """Whether something contradicts the answer that did not do so before."""
+    """Whether the answer has a conflict that the baseline does not have."""
     earlier = {frozenset((conflict.said.text, conflict.otherwise.text)) for conflict in before.conflicts}
     return any(frozenset((conflict.said.text, conflict.otherwise.text)) not in earlier for conflict in now.conflicts)
 
@@ -224,7 +224,7 @@ def load_baseline(path: Path) -> Baseline | None:
 
 
 def headline(findings: Sequence[CheckFinding]) -> str:
-    """The findings in one line: `2 broken, 1 fixed, 54 as before`."""
+    """Return the findings in one line: `2 broken, 1 fixed, 54 as before`."""
     names: dict[Verdict, str] = {"changed": "answered in another way", "failed": "not asked", "same": "as before"}
     order: list[Verdict] = [*(verdict for verdict, _ in SORTS), "same"]
     counts = [
@@ -234,7 +234,7 @@ def headline(findings: Sequence[CheckFinding]) -> str:
 
 
 def make_summary(findings: Sequence[CheckFinding], baseline: Baseline, book: str) -> str:
-    """All findings, the worst first."""
+    """Return the summary of all findings in Markdown, the worst first."""
     asked = "1 question was" if len(findings) == 1 else f"{len(findings)} questions were"
     lines = [
         f"## Questions to the book: {headline(findings)}",
@@ -251,7 +251,7 @@ def make_summary(findings: Sequence[CheckFinding], baseline: Baseline, book: str
 
 
 def explained(finding: CheckFinding) -> list[str]:
-    """What happened to a question, in one or two sentences."""
+    """Say what happened to a question, in one or two sentences."""
     before, now = finding.before, finding.now
     if finding.verdict == "failed":
         return [finding.error]
@@ -289,7 +289,7 @@ def _words(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """A text in a code span, on one line."""
+    """Put a text into a code span, on one line."""
     line = shorten(" ".join(text.split()), QUOTED)
     fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
     pad = " " if line.startswith("`") or line.endswith("`") else ""

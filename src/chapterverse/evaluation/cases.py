@@ -47,8 +47,8 @@ class Case(Frozen):
     question: Question
     searched: str = ""  # the question that was searched for
     passages: tuple[FoundPassage, ...] = ()
-    alone: tuple[FoundPassage, ...] = ()  # for a follow-up: what its own words find
-    rewritten: tuple[FoundPassage, ...] = ()  # for a follow-up: what a person's rewrite finds
+    alone: tuple[FoundPassage, ...] = ()  # for a follow-up: passages found with its own words
+    rewritten: tuple[FoundPassage, ...] = ()  # for a follow-up: passages found with a person's rewrite
     status: Ending
     answer: str = ""
     citations: tuple[Citation, ...] = ()

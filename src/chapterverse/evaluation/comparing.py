@@ -1,7 +1,7 @@
-"""Compares two runs over the same questions: what changed, and whether it is more than noise.
+"""Compares two runs over the same questions and tests whether the changes are more than noise.
 
 All measures are tested together (Holm), so that a comparison of equal runs finds nothing in 95 of 100 cases, regardless
-of the number of measures. A measure on which fewer than six questions changed cannot be significant; it is not tested
+of the number of measures. A measure that changed for fewer than six questions cannot be significant; it is not tested
 and does not weaken the other tests (Tarone). Times are shown but not tested: the load of the machine varies between
 runs, not between questions, so two runs are a sample of two.
 """
@@ -87,7 +87,7 @@ def _paired(measure: Measure, pairs: Sequence[tuple[Case, Case]]) -> tuple[list[
 
 
 def _p_values(tested: Sequence[tuple[Measure, tuple[list[float], list[float]]]]) -> list[float | None]:
-    """A p-value for each measure: adjusted by Holm, 1 if too few questions changed, None for times."""
+    """Return a p-value for each measure: adjusted by Holm, 1 if too few questions changed, None for times."""
     able = [
         number
         for number, (measure, (old, new)) in enumerate(tested)

@@ -35,7 +35,7 @@ class Conflict(Frozen):
 
 
 async def conflicts_of(case: Case, judge: judging.Judge | None) -> tuple[Conflict, ...]:
-    """The passages found for a question that contradict its answer."""
+    """Return the passages that were found for a question and contradict its answer."""
     if not case.answered:
         return ()
     others = [_rival(case, citation, passage) for citation in case.citations for passage in case.passages]
@@ -59,8 +59,8 @@ def other_numbers(question: str, one: str, two: str) -> bool:
 
 
 def _rival(case: Case, citation: Citation, passage: FoundPassage) -> Conflict | None:
-    """The part of a passage from another section that is about the same as the answer; None if there is none. Different
-    versions of a book do not contradict each other."""
+    """Return the part of a passage that is about the same subject as the answer, if the passage is from another
+    section; else None. Different versions of a book do not contradict each other."""
     if passage.book == citation.book and passage.version != citation.version:
         return None
     if (passage.book, passage.source_url) == (citation.book, citation.source_url) or not citation.marks:
@@ -79,7 +79,7 @@ def _rival(case: Case, citation: Citation, passage: FoundPassage) -> Conflict | 
 
 
 async def _judged(case: Case, rivals: Sequence[Conflict], judge: judging.Judge) -> tuple[Conflict, ...]:
-    """The passages that contradict the answer according to the judge."""
+    """Return the passages that contradict the answer according to the judge."""
     found: list[Conflict] = []
     for text in dict.fromkeys(rival.said for rival in rivals):
         against = [rival for rival in rivals if rival.said == text]

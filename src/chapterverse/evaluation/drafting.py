@@ -38,7 +38,7 @@ class DraftedQuestion:
 
 
 def draft_questions(pages: Sequence[Page], count: int) -> list[Question]:
-    """At most `count` drafts, spread over the pages, with some unanswerable ones at the end."""
+    """Return at most `count` drafts, spread over the pages, with some unanswerable ones at the end."""
     by_page = [list(_drafts(page)) for page in pages]
     # One from each page in turn, the best first.
     found = [draft for row in zip_longest(*by_page) for draft in row if draft is not None]
@@ -51,8 +51,8 @@ def draft_questions(pages: Sequence[Page], count: int) -> list[Question]:
 
 
 def definitions(page: Page, section: Section, inside: Callable[[str], str]) -> Iterator[tuple[str, str]]:
-    """Questions that a sentence of the section answers directly, each with its term. `inside` converts the beginning of
-    a sentence to how it is written inside of one."""
+    """Yield questions that a sentence of the section answers directly, each with its term. `inside` converts the
+    beginning of a sentence to its spelling in the middle of one."""
     for sentence in _prose(page, section):
         draft = _from_sentence(page, section, sentence, inside)
         if draft is not None and draft.term:
@@ -60,13 +60,13 @@ def definitions(page: Page, section: Section, inside: Callable[[str], str]) -> I
 
 
 def to_line(question: Question) -> str:
-    """A question as a line of a set, without empty fields."""
+    """Return a question as a line of a set, without empty fields."""
     empty = {name for name in Question.model_fields if getattr(question, name) in (None, "", ())}
     return question.model_dump_json(exclude=empty)
 
 
 def _drafts(page: Page) -> Iterator[DraftedQuestion]:
-    """The drafts of a page: from sentences that define something, then from headings."""
+    """Yield the drafts of a page: from sentences that define or explain something, then from headings."""
     headings: list[DraftedQuestion] = []
     for section in page.sections:
         spoken = list(_prose(page, section))
@@ -79,7 +79,7 @@ def _drafts(page: Page) -> Iterator[DraftedQuestion]:
 
 
 def _prose(page: Page, section: Section) -> Iterator[str]:
-    """The sentences of a section's own paragraphs that can be understood alone."""
+    """Yield the sentences of a section's own paragraphs that can be understood alone."""
     number = page.sections.index(section)
     for block in page.blocks:
         if block.kind == "paragraph" and block.section == number:
@@ -121,7 +121,7 @@ def _is_term(term: str) -> bool:
 
 
 def _as_inside(text: str, page: Page) -> str:
-    """The beginning of a sentence as inside of one: in lower case, unless the page has the word only in upper case."""
+    """Write the beginning of a sentence as in the middle of one: in lower case, if the page uses the word that way."""
     first = text.split(maxsplit=1)[0]
     small = first[0].lower() + first[1:]
     return small + text[len(first) :] if re.search(rf"[a-z,] {re.escape(small)}(?!\w)", page.text) else text
@@ -139,7 +139,8 @@ def _question(page: Page, section: Section, sentence: str, asked: str) -> Questi
 
 
 def _swapped(drafts: Sequence[DraftedQuestion], pages: Sequence[Page]) -> Iterator[Question]:
-    """Unanswerable questions that combine terms of different pages: reasons with another term, then pairs."""
+    """Yield unanswerable questions that combine terms of different pages: first questions for a reason with one term
+    replaced, then questions about two terms."""
     terms = {draft.term: draft.named for draft in drafts if draft.term}
     texts = [page.text.lower() for page in pages]
     taken: set[str] = set()
@@ -152,7 +153,7 @@ def _swapped(drafts: Sequence[DraftedQuestion], pages: Sequence[Page]) -> Iterat
 
     for draft in drafts:
         asked = draft.question.question
-        if not draft.is_reason or "`" in asked:  # a term inside of code cannot be replaced
+        if not draft.is_reason or "`" in asked:  # a term inside code cannot be replaced
             continue
         term = next((name for name in terms if re.search(rf"\b{re.escape(name)}\b", asked)), None)
         if term and (other := stranger(term)):

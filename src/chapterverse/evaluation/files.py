@@ -11,7 +11,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def load_model(kind: type[Model], path: Path, wanted: str) -> Model:
-    """Read a model from a JSON file. `wanted`: what the file should be, and how to make it, for the error."""
+    """Read a model from a JSON file. `wanted`: the expected kind of file and how to make one, for the error."""
     try:
         return kind.model_validate_json(path.read_bytes())
     except OSError as failure:

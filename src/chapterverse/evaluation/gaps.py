@@ -1,8 +1,8 @@
-"""What the book lacks: questions that were refused, answered with low confidence or rated down, in groups.
+"""Finds gaps of the book: groups of questions that were refused, answered with low confidence or rated down.
 
 Grouping needs no language model. Two questions belong together if they are nearer to each other than to the book: see
-`docs/decisions/0035-groups-of-gaps.md`. With a model, the groups get names. A single refusal may be a mistake; several
-different questions about one subject hardly are: `docs/decisions/0051-sure-gaps.md`.
+`docs/decisions/0035-groups-of-gaps.md`. With a model, the groups get names. A single refusal may be a mistake; refusals
+of several different questions about one subject rarely are: see `docs/decisions/0051-sure-gaps.md`.
 """
 
 import math
@@ -35,8 +35,8 @@ TROUBLE_LABELS: Final[dict[Trouble, str]] = {"refused": "refused", "low": "low c
 Namer = Callable[[Sequence[str]], Awaitable[str]]  # questions → the name of their subject, empty if there is none
 
 MOST_QUESTIONS: Final = 1000  # distinct questions that are read again or grouped, newest first; each costs a search
-EVEN: Final = 0.5  # probability of an answer below which the book more likely has none
-SEVERAL: Final = 2  # so many questions that are nearest to different sections make a gap sure
+EVEN: Final = 0.5  # if the probability of an answer is lower, the book more likely has none
+SEVERAL: Final = 2  # a gap is sure if its refused questions are nearest to this many different sections
 NEAREST: Final = 3  # sections that are listed for a group
 NAMED: Final = 20  # groups that a model names, the largest first
 NAMED_QUESTIONS: Final = 10  # questions of a group that the model is given
@@ -78,8 +78,8 @@ class Gap(Frozen):
 
 @dataclass(slots=True)
 class Troubled:
-    """A question that was not answered well, with all the turns that asked it, oldest first, and what the current
-    book has for it."""
+    """A question that was not answered well, with all turns that asked it, oldest first, and the nearest sections of
+    the current book."""
 
     text: str
     filters: SearchFilters | None = None  # the editions that it was asked of
@@ -90,7 +90,8 @@ class Troubled:
 
     @property
     def trouble(self) -> Trouble | None:
-        """What is wrong now: a later good answer cancels a refusal, and a later thumbs up cancels a thumbs down."""
+        """The current problem; None if there is none. A later good answer cancels a refusal, and a later thumbs up
+        cancels a thumbs down."""
         ratings = [turn.rating for turn in self.turns if turn.rating]
         return "rated_down" if ratings and ratings[-1] == "down" else self.trouble_of(self.turns[-1])
 
@@ -100,7 +101,7 @@ class Troubled:
         return self.trouble == "refused" and self.chance < EVEN
 
     def trouble_of(self, turn: AskedQuestion) -> Trouble | None:
-        """Why one of the turns needs the author's attention.
+        """Return the reason why a turn needs the author's attention; None if it does not.
 
         The confidence of an answer in the book's own words is raised to the minimum of the medium band, so it is
         never low. For the author, such an answer counts as low if the book more likely does not answer the question.
@@ -110,8 +111,8 @@ class Troubled:
 
 
 def trouble_of(turn: AskedQuestion) -> Trouble | None:
-    """Why a turn needs the author's attention, as it was stored. Refusals about a selection say nothing about the
-    book, because the selection is the reader's own text."""
+    """Return the reason why a stored turn needs the author's attention; None if it does not. Turns about a selection
+    do not: it is the reader's own text, so they say nothing about the book."""
     if turn.mode != "general":
         return None
     if turn.rating == "down":
@@ -130,7 +131,7 @@ def _was_raised(turn: AskedQuestion) -> bool:
 
 
 async def find_troubled(asked: Sequence[AskedQuestion], engines: Engines) -> list[Troubled]:
-    """The questions that were not answered well, each read again in the current book."""
+    """Return the questions that were not answered well, after searching the current book for each again."""
     unsure = [one for one in _distinct(asked) if one.trouble or _was_raised(one.turns[-1])][-MOST_QUESTIONS:]
     for one in unsure:
         one.filters = await _still_there(one.filters, engines.index)
@@ -143,7 +144,8 @@ async def find_troubled(asked: Sequence[AskedQuestion], engines: Engines) -> lis
 
 
 def namer_of(writer: Writer) -> Namer:
-    """Asks a language model for the name of each group. If that fails, the group has no name."""
+    """Return a function that asks a language model for the name of a group. If that fails or the reply is too long, the
+    group has no name."""
 
     async def name(questions: Sequence[str]) -> str:
         listed = "\n".join(f"- {' '.join(question.split())}" for question in questions[:NAMED_QUESTIONS])
@@ -154,7 +156,7 @@ def namer_of(writer: Writer) -> Namer:
 
 
 async def find_gaps(troubled: Sequence[Troubled], engines: Engines, namer: Namer | None = None) -> list[Gap]:
-    """The questions in groups. Sure gaps come first, the most asked first. The others follow, the least likely to be
+    """Group the questions. Sure gaps come first, the most asked first. The others follow, the least likely to be
     answered first."""
     if not troubled:
         return []
@@ -189,8 +191,8 @@ def grouped(alike: NDArray[np.float32], near: Sequence[float]) -> list[list[int]
 
 
 def _distinct(asked: Iterable[AskedQuestion]) -> list[Troubled]:
-    """The questions of each edition without repetitions, ignoring case, blanks and final punctuation, ordered by
-    when they were last asked."""
+    """Merge repetitions of a question to the same editions, ignoring case, blanks and final punctuation. The order is
+    that in which the questions were last asked."""
     known: dict[str, Troubled] = {}
     for turn in asked:
         if turn.mode == "general":
@@ -204,7 +206,7 @@ def _distinct(asked: Iterable[AskedQuestion]) -> list[Troubled]:
 
 
 async def _still_there(filters: SearchFilters | None, index: Index) -> SearchFilters | None:
-    """The editions that a question was asked of, or the latest ones if those no longer exist."""
+    """Return the filters of a question, or None, which means the latest editions, if its editions no longer exist."""
     try:
         await editions_in(filters, index)
     except InvalidFilterError:
@@ -213,21 +215,23 @@ async def _still_there(filters: SearchFilters | None, index: Index) -> SearchFil
 
 
 def _is_sure(group: Sequence[Troubled]) -> bool:
-    """Whether several questions of a group were refused, or a reader rated an answer down. If all of them are
-    nearest to one section, the book covers the subject there, and the refusals are more likely a mistake."""
+    """Whether a reader rated an answer down, or several questions of the group were refused and are nearest to
+    different sections. If one section is nearest to all, it likely covers the subject, and the refusals are a
+    mistake."""
     sections = {one.nearest[0].source_url if one.nearest else one.text for one in group if one.lacking}
     return len(sections) >= SEVERAL or any(one.trouble == "rated_down" for one in group)
 
 
 def _rank(group: Sequence[Troubled]) -> tuple[bool, float, float, float]:
-    """The sort key of a group."""
+    """Return the sort key of a group."""
     sure, asked = _is_sure(group), sum(len(one.turns) for one in group)
     chance = 0.0 if sure else min(one.chance for one in group)
     return not sure, chance, -asked, -max(one.turns[-1].created_at.timestamp() for one in group)
 
 
 def typical_first(group: Sequence[int], alike: NDArray[np.float32], asked: NDArray[np.int64]) -> list[int]:
-    """The questions of a group, those first that are most alike to what was asked, each time that it was asked."""
+    """Sort the questions of a group by their similarity to all questions of the group, weighted by how often each was
+    asked."""
     return sorted(group, key=lambda number: (-float(alike[number, group] @ asked[group]), number))
 
 
@@ -266,7 +270,7 @@ def _question(one: Troubled) -> GapQuestion:
 
 
 def _nearest(group: Sequence[Troubled]) -> list[RetrievedPassage]:
-    """The sections nearest to the group: those of most questions first, then the best."""
+    """Return the sections nearest to the group: those near to most questions first, then those with the best score."""
     best: dict[str, RetrievedPassage] = {}
     counts: Counter[str] = Counter()
     for one in group:
@@ -279,7 +283,7 @@ def _nearest(group: Sequence[Troubled]) -> list[RetrievedPassage]:
 
 
 def draft_issue(gap: Gap) -> str:
-    """The gap as the draft of an issue, in Markdown."""
+    """Return a draft of an issue about the gap, in Markdown."""
     lines = [
         f"# Documentation: {gap.name}",
         "",

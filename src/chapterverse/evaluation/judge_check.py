@@ -13,10 +13,10 @@ from chapterverse.errors import AgentUnavailable
 from chapterverse.evidence.judge import Judge, JudgeRequest, JudgeUsage
 
 CLAIMS: Final = Path(__file__).with_name("judge_claims.jsonl")
-TOGETHER: Final = 4  # claims in one call, about as many as statements of an answer
-AT_ONCE: Final = 4  # calls
-# The bars for "fit" and for "usable with care".
-FIT: Final = (0.90, 0.05)  # minimum share of true claims passed, maximum of false ones
+TOGETHER: Final = 4  # claims in one call, about as many as an answer has statements
+AT_ONCE: Final = 4  # concurrent calls
+# The limits for "fit" and for "usable with care".
+FIT: Final = (0.90, 0.05)  # minimum share of true claims passed, maximum share of false claims passed
 USABLE: Final = (0.75, 0.10)
 
 
@@ -57,7 +57,7 @@ class JudgeReport:
 
     @property
     def advice(self) -> str:
-        """What the verdict means for answers."""
+        """The meaning of the verdict for answers, in words."""
         match self.verdict:
             case "fit":
                 return "It can judge: nearly all true statements are shown, and hardly any false one."
@@ -75,7 +75,7 @@ class JudgeReport:
 
 
 def load_claims() -> list[Claim]:
-    """The set that is part of the package."""
+    """Load the claims that are part of the package."""
     rows = (json.loads(line) for line in CLAIMS.read_text("utf-8").splitlines() if line.strip())
     return [
         Claim(**{name: row[name] for name in Claim.__slots__ if name != "evidence"}, evidence=tuple(row["evidence"]))

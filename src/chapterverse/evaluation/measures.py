@@ -1,4 +1,4 @@
-"""Measures of one question, and the comparison of evidence with what the set says is right.
+"""Measures for single questions, and the comparison of shown evidence with the evidence that the set names.
 
 Each measure is a function from a case to a number, or to None if it does not apply. A question that failed counts only
 as a failure.
@@ -16,8 +16,8 @@ from chapterverse.evaluation.questions import Question
 from chapterverse.language import sentences
 
 DEPTH: Final = 5  # passages of an ordinary search
-LEAST_OVERLAP: Final = 0.5  # share of a sentence's words, in sequence, that a quote of part of it must have
-LEAST_WORDS: Final = 4  # of a part of a longer text; fewer words may occur anywhere
+LEAST_OVERLAP: Final = 0.5  # share of a sentence's words, in sequence, that a quote must have
+LEAST_WORDS: Final = 4  # minimum length of a part of a text in words; fewer words may occur anywhere
 
 _MARKER: Final = re.compile(r"\[\d+\]")  # of a citation, in an answer
 _WORD: Final = re.compile(r"\w+")
@@ -27,7 +27,7 @@ _LITTLE: Final = frozenset(("a", "an", "the"))  # words that are ignored in answ
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A number for each question, and what its average means."""
+    """A function that gives a number for each question, and the meaning of its average."""
 
     key: str
     group: str
@@ -41,7 +41,7 @@ class Measure:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text, without case, punctuation and markup."""
+    """Return the words of a text in lower case, without punctuation and markup."""
     return _WORD.findall(text.lower())
 
 
@@ -52,33 +52,33 @@ def contains(text: str, part: str) -> bool:
 
 
 def same_page(page: str, url: str, title: str) -> bool:
-    """Whether a page, given by its address, the end of its path, or its title, is the one at `url`."""
+    """Whether `page` names the page at `url`: by its address, the end of its path, or its title."""
     wanted, found = _segments(page), _segments(url)
     return words_of(page) == words_of(title) or (bool(wanted) and found[-len(wanted) :] == wanted)
 
 
 def on_page(question: Question, item: FoundPassage | Citation) -> bool:
-    """Whether a passage is from a page that answers."""
+    """Whether a passage is from a page that the set names."""
     return any(same_page(page, item.source_url, item.page_title) for page in question.page)
 
 
 def in_place(question: Question, item: FoundPassage | Citation) -> bool:
-    """Whether a passage is from the section, or at least a page, that answers."""
+    """Whether a passage is from a page that the set names, and from the section, if the set names one."""
     if not on_page(question, item):
         return False
     return question.section is None or words_of(question.section) == words_of(item.section_heading)
 
 
 def holds_evidence(evidence: str, quote: str) -> bool:
-    """Whether a quote contains a sentence of the evidence, or overlaps it by half."""
+    """Whether a quote contains a sentence of the evidence, or at least half of one."""
     pieces = [evidence[start:end] for start, end in sentences(evidence)]
     long = [piece for piece in pieces if len(words_of(piece)) >= LEAST_WORDS] or [evidence]
     return any(_overlap(words_of(piece), words_of(quote)) >= LEAST_OVERLAP for piece in long)
 
 
 def _overlap(wanted: Sequence[str], words: Sequence[str]) -> float:
-    """The share of `wanted` that both have in common: one contains the other, or the end of one is the beginning of the
-    other."""
+    """Return the share of `wanted` that both have in common, because one contains the other, or because the end of one
+    is the beginning of the other."""
     if not wanted or not words:
         return 0.0
     if contains(" ".join(words), " ".join(wanted)):
@@ -95,7 +95,7 @@ def _overlap(wanted: Sequence[str], words: Sequence[str]) -> float:
 
 
 def is_evidence(question: Question, citation: Citation) -> bool | None:
-    """Whether a quote is the evidence that the set names, by the most exact field that is given."""
+    """Whether a quote is the evidence, by the most exact field that the set gives; None if it gives none."""
     if question.sentence:
         return any(holds_evidence(sentence, citation.quote) for sentence in question.sentence)
     if question.page:
@@ -104,7 +104,7 @@ def is_evidence(question: Question, citation: Citation) -> bool | None:
 
 
 def token_f1(said: str, right: str) -> float:
-    """Overlap of two texts in words: harmonic mean of precision and recall, as in SQuAD."""
+    """Return the overlap of two texts in words: the harmonic mean of precision and recall, as in SQuAD."""
     ours = Counter(word for word in words_of(said) if word not in _LITTLE)
     theirs = Counter(word for word in words_of(right) if word not in _LITTLE)
     shared = (ours & theirs).total()
@@ -120,7 +120,8 @@ def _segments(address: str) -> list[str]:
 
 
 def right(case: Case) -> bool | None:
-    """Whether the outcome is right: the evidence is shown, or an unanswerable question is refused."""
+    """Whether the evidence is shown, or an unanswerable question is refused. None if the question failed, or if it was
+    answered and the set does not name the evidence."""
     if case.status == "failed":
         return None
     if not case.question.answerable:
@@ -146,7 +147,7 @@ def _place_found(case: Case, depth: int = DEPTH) -> float | None:
 def _ranked(
     case: Case, score: Callable[[Sequence[str], dict[str, float], int], float], depth: int = DEPTH
 ) -> float | None:
-    """Each section counts once, at its best passage."""
+    """Return a score for the order of the passages. Each section counts once, at its best passage."""
     return score(_places(case.question, case.passages), _grades(case.question), depth) if _searched(case) else None
 
 
@@ -155,7 +156,7 @@ def _searched(case: Case) -> bool:
 
 
 def _places(question: Question, passages: Sequence[FoundPassage]) -> list[str]:
-    """The places of the passages, each once; places that answer are given by the number of their page."""
+    """Return the places of the passages, each once. A right place is named `right N`, after its page in the set."""
     return list(dict.fromkeys(_place(question, passage) for passage in passages))
 
 
@@ -176,7 +177,7 @@ def _page_found(case: Case) -> float | None:
 
 
 def found_well(case: Case, passages: Sequence[FoundPassage]) -> float | None:
-    """nDCG of passages that another wording found."""
+    """Return the nDCG of passages that were found with any wording; None if the right page is not known."""
     return ndcg(_places(case.question, passages), _grades(case.question), DEPTH) if _searched(case) else None
 
 
@@ -243,18 +244,19 @@ def _whether_right(case: Case) -> float | None:
 
 
 def ndcg(ranked: Sequence[str], grades: Mapping[str, float], depth: int) -> float:
-    """Discounted gain of the first `depth` relative to the best possible order; linear in the grade, as in BEIR."""
+    """Return the nDCG: the discounted gain of the first `depth`, relative to the best possible order. The gain is
+    linear in the grade, as in BEIR."""
     ideal = _discounted(sorted(grades.values(), reverse=True)[:depth])
     return _discounted([grades.get(name, 0.0) for name in ranked[:depth]]) / ideal if ideal else 0.0
 
 
 def reciprocal_rank(ranked: Sequence[str], grades: Mapping[str, float], depth: int) -> float:
-    """One over the rank of the first right document, 0 if it is not among the first `depth`."""
+    """Return one over the rank of the first right document, or 0 if none is among the first `depth`."""
     return next((1 / rank for rank, name in enumerate(ranked[:depth], 1) if grades.get(name, 0.0) > 0), 0.0)
 
 
 def hit(ranked: Sequence[str], grades: Mapping[str, float], depth: int) -> float:
-    """1 if a right document is among the first `depth`, else 0."""
+    """Return 1 if a right document is among the first `depth`, else 0."""
     return float(any(grades.get(name, 0.0) > 0 for name in ranked[:depth]))
 
 

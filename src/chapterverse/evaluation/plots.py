@@ -1,4 +1,4 @@
-"""Small plots as SVG. Colours come from the CSS classes of the page; texts are escaped."""
+"""Draws small plots as SVG. The page's CSS classes give the colours. All text is escaped."""
 
 import math
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ class Axes:
 
 
 def reliability(bins: Sequence[tuple[float, float, float, float, int]]) -> str:
-    """(confidence, share right, low, high, answers) of each bin, against the line where both are equal."""
+    """Plot (confidence, share right, low, high, answers) of each bin, and the line where the first two are equal."""
     axes = Axes(
         "Is the confidence kept?",
         "On the line: the share of right answers equals the confidence. Above it: more are right.",
@@ -57,7 +57,7 @@ def reliability(bins: Sequence[tuple[float, float, float, float, int]]) -> str:
 
 
 def trade_off(points: Sequence[tuple[float, float, float]]) -> str:
-    """(least confidence, false refusals, false answers); the first is the current state."""
+    """Plot points of (least confidence, false refusals, false answers). The first point is the current state."""
     axes = Axes(
         "What if it refused more?",
         "The large dot: the current state. Each small one: a higher bar for answers.",
@@ -80,7 +80,7 @@ def trade_off(points: Sequence[tuple[float, float, float]]) -> str:
 
 
 def histogram(times: Sequence[float]) -> str:
-    """How many answers took how long, in milliseconds."""
+    """Plot the distribution of answer times, in milliseconds."""
     most = _round_up(max(times))
     counts = [0] * _BARS
     for time in times:
@@ -104,7 +104,7 @@ def histogram(times: Sequence[float]) -> str:
 
 
 def stacked_days(rows: Sequence[tuple[str, Sequence[tuple[str, int]]]]) -> str:
-    """(label, [(class, count), …]) of each span of time, as stacked bars with a legend."""
+    """Plot (label, [(class, count), …]) of each span of time as stacked bars."""
     most = _round_up(max(1, *(sum(count for _, count in parts) for _, parts in rows)))
     axes = Axes("Questions over time", "", "", "questions", max(1, len(rows)), most, (False, False))
     shapes = []
@@ -134,7 +134,7 @@ def stacked_days(rows: Sequence[tuple[str, Sequence[tuple[str, int]]]]) -> str:
 
 
 def bars(title: str, rows: Sequence[tuple[str, Sequence[tuple[str, int]]]]) -> str:
-    """(label, [(class, count), …]) of each row, as a bar below its label, with the sum."""
+    """Plot (label, [(class, count), …]) of each row as a bar below its label, with the sum."""
     most = max(1, *(sum(count for _, count in parts) for _, parts in rows)) if rows else 1
     room = WIDTH - 2 * _RIGHT - 24
     shapes = []
@@ -196,7 +196,7 @@ def _number(value: float, *, percent: bool) -> str:
 
 
 def _round_up(value: float) -> float:
-    """The next round number that can be divided by four, at least 4."""
+    """Return the next round number, at least 4, that gives round numbers when it is divided by four."""
     power = 10.0 ** math.floor(math.log10(max(value, 4.0)))
     return next(
         step * power for step in (1.2, 1.6, 2.0, 2.4, 3.2, 4.0, 6.0, 8.0, 12.0) if step * power >= max(value, 4.0)

@@ -82,7 +82,7 @@ class QuoteCheck(Frozen):
 
 
 async def make_proof(question: str, answer: ChatResponse, index: Index) -> Proof:
-    """The proof of an answer from the book. Call it right after answering."""
+    """Make the proof of an answer from the book. Call it right after answering."""
     pages: dict[str, ProvenPage] = {}
     for source in answer.sources:
         page = await index.page(source.page_id)
@@ -127,7 +127,7 @@ async def make_proof(question: str, answer: ChatResponse, index: Index) -> Proof
 
 
 async def verify_proof(proof: Proof, embedder: Embedder, index: Index) -> list[QuoteCheck]:
-    """The state of each quote, in order."""
+    """Return the current state of each quote, in order."""
     hashes = {page.page_id: page.sha256 for page in proof.pages}
     checks: list[QuoteCheck] = []
     for number, quote in enumerate(proof.quotes, start=1):
@@ -150,7 +150,7 @@ async def verify_proof(proof: Proof, embedder: Embedder, index: Index) -> list[Q
 
 
 def unproven(proof: Proof, checks: Sequence[QuoteCheck]) -> list[ProvenStatement]:
-    """The statements with a quote that has changed or is gone."""
+    """Return the statements with a quote that has changed or is gone."""
     failed = {check.number for check in checks if check.state in ("changed", "gone")}
     return [statement for statement in proof.statements if failed & set(statement.quotes)]
 

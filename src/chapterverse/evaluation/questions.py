@@ -71,8 +71,8 @@ class Question(Strict):
 
 
 def load_questions(path: Path) -> list[Question]:
-    """The questions of a file. Raise `ValidationFailed` that lists the invalid lines. The default id is the line
-    number."""
+    """Read the questions of a file. Raise `ValidationFailed` with a list of the invalid lines. The default id of a
+    question is `line-N`."""
     try:
         content = path.read_text("utf-8-sig")
     except OSError as failure:
@@ -102,7 +102,7 @@ def load_questions(path: Path) -> list[Question]:
 
 
 def set_digest(questions: Sequence[Question]) -> str:
-    """A digest of the set, independent of its file name."""
+    """Return a digest of the set, which does not depend on its file name."""
     return hashlib.sha256("\n".join(question.model_dump_json() for question in questions).encode()).hexdigest()[:16]
 
 
@@ -125,10 +125,10 @@ def _fault_message(path: Path, faults: Sequence[str]) -> str:
 
 
 def rated_questions(turns: Iterable[Turn]) -> list[Question]:
-    """Rated answers as questions of a set, each with its last rating, in the order of the turns.
+    """Turn rated answers into questions of a set, each with its last rating, in the order of the turns.
 
-    After a thumbs up, the evidence shown becomes what the answer must show. After a thumbs down, the question gets a
-    note for the author, who has to say what the answer should be.
+    After a thumbs up, the evidence that was shown becomes the expected evidence. After a thumbs down, the question gets
+    a note that asks the author for the right answer.
     """
     last: dict[tuple[str, str | None], Turn] = {}
     for turn in turns:
@@ -140,7 +140,7 @@ def rated_questions(turns: Iterable[Turn]) -> list[Question]:
 
 
 def _asked(turn: Turn) -> str:
-    """The question without its conversation, which is not part of the set."""
+    """Return the question in a form that does not need its conversation, which is not part of the set."""
     return (turn.standalone_query or turn.query)[:MAX_QUERY_CHARS].strip()
 
 

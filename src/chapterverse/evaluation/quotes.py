@@ -1,7 +1,7 @@
 """Finds a quote in the current book: in its place, elsewhere, changed, or gone.
 
-Except for blanks, a quote must match word for word. Otherwise it is compared with texts of its page and of the pages
-that a search for it finds.
+A quote is first searched for word for word, ignoring differences in blanks. If that fails, the most similar text on its
+page, or on pages that a search for the quote finds, is taken as the changed quote.
 """
 
 import re
@@ -21,13 +21,13 @@ from chapterverse.units import blocks_of_text, cut_units
 
 State = Literal["stands", "moved", "changed", "gone"]
 
-ALIKE: Final = 0.5  # share of words, and of words that carry meaning, from which on a text is a changed quote
+ALIKE: Final = 0.5  # least similarity in words, and least share of the words that carry meaning, of a changed quote
 _WORD: Final = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A text of a page as it was: `page_text[start:end] == text`. The edition is that of the page."""
+    """A text of a page at an earlier time: `page_text[start:end] == text`. The edition is that of the page."""
 
     page_id: str
     start: int
@@ -63,15 +63,15 @@ async def locate(quote: Quote, embedder: Embedder, index: Index) -> Standing:
         if (place := _nearest(quote, page)) is not None:
             in_place = page is own and place[0] == quote.start
             return Standing("stands" if in_place else "moved", page, *place)
-    for page in pages:  # its own page first
+    for page in pages:  # the quote's own page first
         if (place := _closest(quote, page)) is not None:
             return Standing("changed", page, *place)
     return Standing("gone")
 
 
 async def _found(quote: Quote, embedder: Embedder, index: Index) -> AsyncIterator[Page]:
-    """The other pages of its edition that a search for the quote finds, best first. The edition may have been
-    renamed."""
+    """Yield the other pages of the quote's edition that a search for the quote finds, best first. Yield nothing if the
+    edition no longer exists under its name."""
     wanted = quote.text.replace("\x00", " ").strip()[:MAX_QUERY_CHARS]
     is_held = quote.edition in {edition.key for edition in (await index.manifest()).shelf}
     if not wanted or (quote.edition and not is_held):
@@ -85,21 +85,22 @@ async def _found(quote: Quote, embedder: Embedder, index: Index) -> AsyncIterato
 
 
 def _nearest(quote: Quote, page: Page) -> tuple[int, int] | None:
-    """The position of the quote on a page, ignoring blanks; of several, the nearest to the earlier one."""
+    """Return the position of the quote on a page, ignoring differences in blanks. Of several, return the one nearest to
+    the earlier position."""
     words = quote.text.split()
     spans = [found.span() for found in re.finditer(r"\s+".join(map(re.escape, words)), page.text)] if words else []
     return min(spans, key=lambda span: abs(span[0] - quote.start), default=None)
 
 
 def _closest(quote: Quote, page: Page) -> tuple[int, int] | None:
-    """The text of a page that is most similar to the quote; None if none is similar enough."""
+    """Return the range of a page that is most similar to the quote, or None if none is similar enough."""
     wanted, about = _words(quote.text), stems(quote.text)
     size = max(1, len(cut_units(quote.text, blocks_of_text(quote.text))))
     best, place = ALIKE, None
     matcher: SequenceMatcher[str] = SequenceMatcher(autojunk=False)
     matcher.set_seq2(wanted)
     for start, end in _stretches(page, size):
-        if len(about & stems(page.text[start:end])) < ALIKE * len(about):  # alike in words such as "the" alone
+        if len(about & stems(page.text[start:end])) < ALIKE * len(about):  # only words such as "the" are the same
             continue
         matcher.set_seq1(_words(page.text[start:end]))
         if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and (alike := matcher.ratio()) > best:
@@ -108,7 +109,7 @@ def _closest(quote: Quote, page: Page) -> tuple[int, int] | None:
 
 
 def _stretches(page: Page, size: int) -> Iterator[tuple[int, int]]:
-    """Ranges of about this many units."""
+    """Yield ranges of about `size` units."""
     units = cut_units(page.text, page.blocks)
     for first in range(len(units)):
         for count in {max(1, size - 1), size, size + 1}:

@@ -1,4 +1,4 @@
-"""Estimates how many answerable questions are refused without a key, at a rate of false answers."""
+"""Estimates how many answerable questions are refused without a key, at the book's rate of false answers."""
 
 import hashlib
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from chapterverse.retrieval import editions_in, false_answers_in
 from chapterverse.services import Engines
 from chapterverse.trained import shared_reader
 
-HEADINGS: Final = 8  # of the book, asked as questions
+HEADINGS: Final = 8  # how many headings of the book are asked as questions
 
 
 @dataclass(frozen=True, slots=True)
 class RefusalRate:
-    """Both rates at the book's setting."""
+    """The rates of false answers and false refusals at the book's setting."""
 
     false_answers: float  # share of unanswerable questions, on the sets that the curve was fitted on
     false_refusals: float  # share of answerable questions, on the same sets
@@ -39,7 +39,7 @@ async def refusal_rate(engines: Engines, filters: SearchFilters | None = None) -
 
 
 def _headings(pages: list[Page]) -> list[str]:
-    """A pseudo-random choice of headings, always the same."""
+    """Return a pseudo-random choice of headings, always the same for the same book."""
     found = {section.heading[:MAX_QUERY_CHARS] for page in pages for section in page.sections}
     telling = [heading for heading in found if len(heading.split()) > 1]
     return sorted(telling, key=lambda text: hashlib.sha256(text.encode("utf-8", "replace")).digest())[:HEADINGS]

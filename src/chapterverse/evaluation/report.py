@@ -119,7 +119,7 @@ def make_report(run: Run, cases: Sequence[Case]) -> Report:
 
 
 def trade_off(cases: Sequence[Case]) -> list[tuple[float, float, float]]:
-    """(least confidence, false refusals, false answers) if answers with less confidence were refused."""
+    """Return (least confidence, false refusals, false answers) for each limit below which answers could be refused."""
     kept = [case for case in cases if case.status != "failed"]
     answerable = [case.confidence if case.answered else -1.0 for case in kept if case.question.answerable]
     unanswerable = [case.confidence if case.answered else -1.0 for case in kept if not case.question.answerable]
@@ -136,7 +136,7 @@ def trade_off(cases: Sequence[Case]) -> list[tuple[float, float, float]]:
 
 
 def failing(cases: Sequence[Case]) -> list[Case]:
-    """Cases that went wrong: failures, false answers, false refusals, and answers without the evidence."""
+    """Return the cases that went wrong: failures, false answers, false refusals, and answers without the evidence."""
     return [case for case in cases if case.status == "failed" or right(case) is False]
 
 
@@ -152,7 +152,7 @@ def load_report(path: Path) -> Report:
 
 
 def groups_of(cases: Sequence[Case]) -> list[str]:
-    """The group of each case; empty if every question is its own group."""
+    """Return the group of each case; empty if every question is its own group."""
     named = [case.question.group or f"question {case.question.id}" for case in cases]
     return named if len(set(named)) < len(named) else []
 
@@ -187,8 +187,8 @@ def _kinds(cases: Sequence[Case]) -> list[Sort]:
 
 
 def _followups(cases: Sequence[Case]) -> list[Estimate]:
-    """How well follow-ups find passages with their own words, as they were searched, and as a person rewrote them; on
-    the same questions, those with a rewrite if there are any."""
+    """Measure how well follow-ups find passages with their own words, as they were searched, and as a person rewrote
+    them. All three use the same questions: those with a rewrite, if there are any."""
     tried = [case for case in cases if case.alone and found_well(case, case.passages) is not None]
     kept = [case for case in tried if case.rewritten] or tried
     if not kept:
@@ -219,7 +219,7 @@ def _followups(cases: Sequence[Case]) -> list[Estimate]:
 
 
 def _distance(scores: Sequence[Values], groups: Sequence[str]) -> list[Estimate]:
-    """The share of the improvement by a person's rewrite that the actual search reaches."""
+    """Estimate how much of the improvement by a person's rewrite the actual search reaches, as a share."""
     if len(scores) < 3 or not scores[2].mean() > scores[0].mean():
         return []
     alone, ours, best = scores
@@ -283,12 +283,12 @@ def _quantiles(cases: Sequence[Case]) -> list[Estimate]:
 
 
 def _money(run: Run, cases: Sequence[Case]) -> list[Estimate]:
-    """The cost, if prices were given."""
+    """Estimate the cost, if prices were given."""
     kept = [case for case in cases if case.status != "failed"]
     if run.prices is None or not kept:
         return []
     read, written = run.prices
-    # Of a thousand answers, because the cost of one is too small a number.
+    # The cost of a thousand answers, because that of one is too small a number. Prices are for a million tokens.
     spent = [(read * (case.tokens - case.tokens_written) + written * case.tokens_written) / 1000 for case in kept]
     low, high = interval(spent, groups_of(kept))
     return [

@@ -1,6 +1,6 @@
-"""A report as one HTML page that needs no other file.
+"""Writes a report as one HTML page that needs no other file.
 
-All text from outside is escaped; the page's policy forbids every request.
+All text from outside is escaped, and the page's Content-Security-Policy forbids every request.
 """
 
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ _WHAT: Final = {
 
 
 def make_page(report: Report) -> str:
-    """The whole page."""
+    """Return the whole page."""
     wrong = failing(report.cases)
     parts = [_head(report), _summary(report, wrong), _plots(report), _table(report.estimates)]
     parts += [_levels(report.levels), _kinds(report.kinds)]
@@ -67,7 +67,7 @@ def make_page(report: Report) -> str:
 
 
 def formatted(value: float, kind: str) -> str:
-    """A value for people."""
+    """Format a value of a measure."""
     match kind:
         case "share":
             return f"{value:.1%}"
@@ -98,7 +98,7 @@ def _head(report: Report) -> str:
 
 
 def _summary(report: Report, wrong: Sequence[Case]) -> str:
-    """A summary of the run."""
+    """Return a summary of the run in words."""
     kept = {estimate.key: estimate for estimate in report.estimates}
     lines = [f"{len(report.cases)} questions were asked; {len(wrong)} went wrong."]
     if given := kept.get("recall"):

@@ -19,7 +19,8 @@ from chapterverse.services import Services
 async def ask_all(
     questions: Sequence[Question], services: Services, concurrency: int = 1
 ) -> AsyncGenerator[Case, None]:
-    """The cases as they are finished, with at most `concurrency` at once. Closing the generator cancels them."""
+    """Yield the cases as they are finished, with at most `concurrency` at once. Closing the generator cancels those
+    that are running."""
     waiting = iter(questions)
     running: set[asyncio.Task[Case]] = set()
     try:
@@ -49,7 +50,7 @@ async def ask(question: Question, services: Services) -> Case:
 
 
 async def _other_ways(question: Question, services: Services) -> dict[str, tuple[FoundPassage, ...]]:
-    """What a follow-up finds with other wordings, if the right place is known."""
+    """Return the passages that a follow-up finds with other wordings, if the right page is known."""
     if not question.history or not question.page:
         return {}
     asked = {"alone": question.question} | ({"rewritten": question.rewrite} if question.rewrite else {})

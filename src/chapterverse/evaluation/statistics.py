@@ -23,7 +23,7 @@ SIGNIFICANT: Final = 0.05
 
 
 def wilson_interval(successes: int, trials: int) -> Interval:
-    """95 % interval of a share. Unlike the normal approximation it works if all or none succeeded."""
+    """Return the 95 % interval of a share. Unlike the normal approximation, it works if all or none succeeded."""
     if not 0 <= successes <= trials or not trials:
         raise ValueError(f"{successes} of {trials} is not a share")
     return _wilson(successes / trials, trials)
@@ -37,7 +37,7 @@ def _wilson(share: float, trials: int) -> Interval:
 
 
 def interval(values: Sequence[float], groups: Sequence[str] = ()) -> Interval:
-    """95 % bootstrap interval of the mean; of a difference, if the values are paired differences.
+    """Return the 95 % bootstrap interval of the mean; `values` may also be paired differences.
 
     Values of one group (document, conversation) are correlated, so whole groups are drawn."""
     if not groups:
@@ -52,8 +52,8 @@ def interval(values: Sequence[float], groups: Sequence[str] = ()) -> Interval:
 
 
 def share_interval(values: Sequence[float], groups: Sequence[str] = ()) -> Interval:
-    """95 % interval of a share: Wilson's, or by groups. Resampling few groups, or groups that are all equal, gives an
-    interval that is too narrow; then each group counts as one answer."""
+    """Return the 95 % interval of a share: Wilson's, or a bootstrap over groups. If there are few groups or all values
+    are equal, a bootstrap gives an interval that is too narrow; then each group counts as one answer in Wilson's."""
     trials = len(set(groups)) if groups else len(values)
     if groups and trials >= _LEAST_GROUPS and len(set(values)) > 1:
         return interval(values, groups)
@@ -61,20 +61,20 @@ def share_interval(values: Sequence[float], groups: Sequence[str] = ()) -> Inter
 
 
 def statistic_interval(statistic: Callable[[Rows], float], count: int, groups: Sequence[str] = ()) -> Interval:
-    """95 % bootstrap interval of a statistic of `count` rows; a draw without a value gives NaN."""
+    """Return the 95 % bootstrap interval of a statistic of `count` rows. A statistic may be NaN for some draws."""
     found = [statistic(rows) for rows in _row_draws(count, groups)]
     low, high = np.nanpercentile(found, _TAILS)
     return float(low), float(high)
 
 
 def gain_interval(ours: Sequence[float], theirs: Sequence[float]) -> Interval:
-    """95 % interval of the mean difference on the same questions (paired bootstrap)."""
+    """Return the 95 % interval of the mean difference on the same questions (paired bootstrap)."""
     return interval(_differences(ours, theirs))
 
 
 def gain_p(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """p-value of the mean difference, two-sided, by random sign flips of each question's difference. Unlike the
-    bootstrap it is valid if only few questions differ."""
+    """Return the two-sided p-value of the mean difference, by random sign flips of each question's difference. Unlike
+    the bootstrap, it is valid if only few questions differ."""
     differences: Values = np.asarray(
         [difference for difference in _differences(ours, theirs) if difference], np.float64
     )
@@ -87,7 +87,7 @@ def gain_p(ours: Sequence[float], theirs: Sequence[float]) -> float:
 
 
 def mcnemar_p(gained: int, lost: int) -> float:
-    """p-value of McNemar's test: exact, two-sided."""
+    """Return the exact, two-sided p-value of McNemar's test."""
     changed = gained + lost
     if not changed:
         return 1.0
@@ -96,13 +96,13 @@ def mcnemar_p(gained: int, lost: int) -> float:
 
 
 def quantile_interval(values: Sequence[float], share: float) -> Interval:
-    """95 % bootstrap interval of a quantile."""
+    """Return the 95 % bootstrap interval of a quantile."""
     low, high = np.percentile(np.quantile(_resampled(values), share, axis=1), _TAILS)
     return float(low), float(high)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values of several tests, adjusted so that their joint error rate is 5 % (Holm)."""
+    """Adjust the p-values of several tests, so that a limit of 5 % holds for their joint error rate (Holm)."""
     raised = [0.0] * len(p_values)
     least = 0.0
     for place, index in enumerate(sorted(range(len(p_values)), key=lambda one: p_values[one])):
@@ -112,7 +112,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def calibration_error(confidences: Sequence[float] | Values, right: Sequence[float] | Values, bins: int = 10) -> float:
-    """ECE: the difference between confidence and the share of right answers, averaged over bins of equal width."""
+    """Return the ECE: the difference between confidence and the share of right answers, averaged over bins of equal
+    width."""
     if not len(confidences):
         return 0.0
     confidence = np.asarray(confidences, np.float64)
@@ -126,7 +127,8 @@ def calibration_error_interval(
     bins: int = 10,
     groups: Sequence[str] = (),
 ) -> Interval:
-    """95 % bootstrap interval of the ECE. With few answers both are biased upwards."""
+    """Return the 95 % bootstrap interval of the ECE. With few answers, both the ECE and its interval are biased
+    upwards."""
     confidence, outcome = np.asarray(confidences, np.float64), np.asarray(right, np.float64)
     return statistic_interval(
         lambda rows: calibration_error(confidence[rows], outcome[rows], bins), len(confidence), groups
@@ -134,8 +136,8 @@ def calibration_error_interval(
 
 
 def auroc(scores: Sequence[float] | Values, positive: Sequence[bool] | NDArray[np.bool_]) -> float:
-    """The probability that a positive scores higher than a negative; a tie counts half. NaN if one of them is
-    missing."""
+    """Return the probability that a positive scores higher than a negative; a tie counts half. NaN if there are no
+    positives or no negatives."""
     values, is_positive = np.asarray(scores, np.float64), np.asarray(positive, np.bool_)
     yes, no = int(is_positive.sum()), int((~is_positive).sum())
     if not yes or not no:
@@ -146,13 +148,14 @@ def auroc(scores: Sequence[float] | Values, positive: Sequence[bool] | NDArray[n
 
 
 def closed_distance(alone: Values, ours: Values, best: Values) -> float:
-    """The share of the distance from the first mean to the last that the middle one covers; NaN if there is none."""
+    """Return the share of the distance from the mean of `alone` to that of `best` which the mean of `ours` covers; NaN
+    if `best` is not higher."""
     distance = float(best.mean() - alone.mean())
     return float(ours.mean() - alone.mean()) / distance if distance > 0 else math.nan
 
 
 def bins_of(confidences: Values, bins: int = 10) -> NDArray[np.intp]:
-    """The bin of each confidence; 1.0 is in the last."""
+    """Return the bin of each confidence; 1.0 is in the last bin."""
     return np.minimum(bins - 1, (confidences * bins).astype(np.intp))
 
 
@@ -171,7 +174,7 @@ def _resampled(values: Sequence[float]) -> Values:
 
 
 def _row_draws(count: int, groups: Sequence[str]) -> Iterator[Rows]:
-    """The rows of each resample: single rows, or the rows of the drawn groups."""
+    """Yield the rows of each resample: single rows, or the rows of the drawn groups."""
     if not groups:
         yield from _draws(count).astype(np.intp)
         return
@@ -182,7 +185,7 @@ def _row_draws(count: int, groups: Sequence[str]) -> Iterator[Rows]:
 
 
 def _draws(count: int) -> NDArray[np.int64]:
-    """The indices of each resample."""
+    """Return the indices of each resample."""
     if not count:
         raise ValueError("no values to resample")
     return np.random.default_rng(_SEED).integers(0, count, (_RESAMPLES, count))

@@ -1,7 +1,7 @@
 """Makes suggested questions from the book's headings and definitions, and from questions that several readers asked.
 
-Each question is asked before it is offered, and must be answered from the section that it was made from. How a heading
-becomes a question is learned from the book: which words it uses as verbs, and which it capitalises.
+Each question is asked before it is offered, and must be answered from the section it was made from. To turn headings
+into questions, the module learns from the book which words it uses as verbs and which it capitalises.
 """
 
 import asyncio
@@ -24,12 +24,12 @@ from chapterverse.language import INLINE_CODE, stem, stems
 from chapterverse.models import ChatRequest, Frozen, SearchFilters
 from chapterverse.services import Services
 
-MOST_PAGES: Final = 300  # sections that are considered, spread over the book
+MOST_PAGES: Final = 300  # pages whose sections are considered, spread over the book
 TRIES: Final = 5  # maximum number of questions that are tried for each one that is wanted
 SESSIONS: Final = 3  # sessions that must have asked a question before other readers see it, for privacy
 SINCE: Final = timedelta(days=90)
 WAIT_SECONDS: Final = 0.5  # between two checks whether the server is still busy
-LONGEST: Final = 9  # most words of a heading
+LONGEST: Final = 9  # maximum number of words of a heading
 LEAST_SEEN: Final = 2  # how often the book must use a word as a verb before it counts as one
 
 _PROSE: Final = frozenset(("paragraph", "list", "field", "quote", "admonition"))
@@ -50,7 +50,7 @@ _ASKS: Final = re.compile(
 _HOW_TO: Final = re.compile(rf"({_ASKING}) to (?=\w)", re.IGNORECASE)
 _ASKED: Final = re.compile(rf"{_ASKING}\b", re.IGNORECASE)
 _ALSO: Final = re.compile(r"^(and|or) (\w+ing)\b")
-_NO_OBJECT: Final = ("of ", "not ")  # after a word that is not a verb: "Use of JSON"
+_NO_OBJECT: Final = ("of ", "not ")  # the word before these is not used as a verb: "Use of JSON"
 _READER: Final = {"i": "I", "you": "I", "your": "my", "our": "my", "yours": "mine", "yourself": "myself"}
 
 
@@ -65,7 +65,7 @@ class Suggestion(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A question to try. It must be answered from the section, or from anywhere if readers asked it."""
+    """A question to try. It must be answered from its section, or from anywhere in the book if readers asked it."""
 
     question: str
     page_id: str = ""
@@ -75,8 +75,8 @@ class Candidate:
 async def make_suggestions(
     services: Services, wanted: int, busy: Callable[[], bool] = lambda: False
 ) -> list[Suggestion]:
-    """The wanted number of questions for each edition, or as many as it has, each answered by that edition. None is
-    tried while the server is busy."""
+    """Return the wanted number of questions for each edition, or fewer if it has fewer. Each is answered by its
+    edition. No question is tried while the server is busy."""
     asked = await _asked_before(services)
     shelf = (await services.index.manifest()).shelf
     made = [await _of_edition(edition, services, wanted, busy, asked) for edition in shelf]
@@ -103,7 +103,7 @@ async def _of_edition(
 
 
 async def _tried(candidate: Candidate, edition: Edition, services: Services) -> str:
-    """The address of the page that answers; empty if the answer is not good enough to offer the question."""
+    """Return the address of the page that answers; empty if the answer is not good enough to offer the question."""
     within = SearchFilters(book=[edition.book], version=[edition.version])
     request = ChatRequest(query=candidate.question, filters=within)
     prepared = await prepare(request, services, turns=())
@@ -130,7 +130,8 @@ async def _asked_before(services: Services) -> list[AskedQuestion]:
 
 
 def popular(asked: Iterable[AskedQuestion]) -> list[Candidate]:
-    """Questions that several readers asked in the same words and that nobody rated down, the most asked first."""
+    """Return the questions that readers asked in the same words in several sessions, the most asked first. Questions
+    that were once refused, rated down, or asked as a follow-up or about a selection are left out."""
     sessions: dict[str, set[str]] = {}
     texts: dict[str, str] = {}
     bad: set[str] = set()
@@ -157,12 +158,12 @@ async def _of_book(services: Services, edition: Edition) -> list[Candidate]:
 
 
 def explaining(pages: Iterable[Page | None]) -> list[Page]:
-    """Pages that explain something: not those that list changes or links, nor those that were flagged."""
+    """Return the pages that explain something, without flagged pages and pages that list changes or links."""
     return [page for page in pages if page is not None and not page.flags and not kind_of(page)]
 
 
 def book_candidates(pages: Sequence[Page]) -> list[Candidate]:
-    """The questions that the pages give: one of each page in turn, and the modules of the book in turn."""
+    """Return the questions made from the pages. Modules take turns, and within a module its pages take turns."""
     usage = WordUsage(pages)
     modules: dict[str, list[list[Candidate]]] = {}
     for page in pages:
@@ -179,8 +180,8 @@ def _by_turns(rows: Sequence[Sequence[Candidate]]) -> list[Candidate]:
 
 
 def _of_page(page: Page, usage: "WordUsage") -> Iterator[Candidate]:
-    """What the sections of a page answer, as far as their headings say it. What is below the heading of a version are
-    its changes."""
+    """Yield the questions that the sections of a page answer. Sections under the heading of a version are skipped,
+    because they list its changes."""
     for section in page.sections:
         if any(map(VERSION.search, section.breadcrumb)):
             continue
@@ -189,7 +190,7 @@ def _of_page(page: Page, usage: "WordUsage") -> Iterator[Candidate]:
 
 
 def _question(section: Section, page: Page, usage: "WordUsage") -> str:
-    """The question that a section answers, as a person would ask it; empty if its heading does not give one."""
+    """Return the question that a section answers, as a person would ask it; empty if the section gives none."""
     heading = _NUMBERING.sub("", " ".join(section.heading.split()))
     if not _HEADING.fullmatch(heading) or len(heading.split()) > LONGEST:
         return ""
@@ -202,7 +203,8 @@ def _question(section: Section, page: Page, usage: "WordUsage") -> str:
 
 
 def _asked_by(heading: str, usage: "WordUsage") -> str:
-    """A heading that is a question, or nearly one: "How to install Helm"."""
+    """Turn a heading that is a question, or nearly one, into a question: "How to install Helm". Else return an empty
+    text."""
     first, _, rest = heading.rstrip("?. ").partition(" ")
     if found := _HOW_TO.match(heading):
         does = "do" if found[1].lower() == "how" else "should"
@@ -211,7 +213,8 @@ def _asked_by(heading: str, usage: "WordUsage") -> str:
 
 
 def _told_by(heading: str, usage: "WordUsage") -> str:
-    """A heading that names an action, "Install Helm" or "Installing Helm", as a question."""
+    """Turn a heading that names an action into a question: "Install Helm" or "Installing Helm". Else return an empty
+    text."""
     first, _, rest = heading.partition(" ")
     verb = "" if _ASKED.match(heading) else usage.verb(first)
     if not rest or not verb or rest.startswith(_NO_OBJECT) or usage.is_noun(first, rest.split()[0]):
@@ -225,13 +228,13 @@ class WordUsage:
     """How a book uses its words."""
 
     def __init__(self, pages: Iterable[Page]) -> None:
-        self._small: Counter[str] = Counter()
-        self._stems: Counter[str] = Counter()  # of those
-        self._named: Counter[str] = Counter()
+        self._small: Counter[str] = Counter()  # words in lower case
+        self._stems: Counter[str] = Counter()  # their stems
+        self._named: Counter[str] = Counter()  # words with a capital inside a sentence
         self._verbs: Counter[str] = Counter()
-        self._nouns: set[tuple[str, str]] = set()  # pairs of words that begin a noun phrase,
-        self._done: set[tuple[str, str]] = set()  # that a verb may begin,
-        self._said: set[tuple[str, str]] = set()  # and others
+        self._nouns: set[tuple[str, str]] = set()  # pairs of words that begin a noun phrase
+        self._done: set[tuple[str, str]] = set()  # pairs of words whose first may be a verb
+        self._said: set[tuple[str, str]] = set()  # all other pairs of words
         for page in pages:
             prose = _prose(page)
             small = [word for word in _WORD.findall(prose) if word.islower()]
@@ -245,19 +248,19 @@ class WordUsage:
                 (self._done if before in _BEFORE_VERB else self._said).add((first, stem(second)))
 
     def is_noun(self, first: str, second: str) -> bool:
-        """Whether two words begin a noun phrase, as in "the build process", or in "of test coverage" if the book
-        never says "to test coverage". "Installing Helm" may be said of anything."""
+        """Whether two words begin a noun phrase, as in "the build process", or in "of test coverage" if the book never
+        says "to test coverage". The second rule is not used for words in -ing, such as "Installing Helm"."""
         pair = first.lower(), stem(second)
         only_said = pair in self._said and pair not in self._done and not first.lower().endswith("ing")
         return pair in self._nouns or only_said
 
     def is_telling(self, question: str) -> bool:
-        """Whether a question says what it is about: it names two things, or one with a name."""
+        """Whether a question is specific enough: it has a capitalised word or at least two words that carry meaning."""
         named = [word for word in _WORD.findall(question)[1:] if word != "I" and not word.islower()]
         return bool(named) or len(stems(question)) > 1
 
     def verb(self, word: str) -> str:
-        """The verb that a heading begins with, as in "Install" or "Installing"; empty if there is none."""
+        """Return the verb for the first word of a heading, such as "Install" or "Installing"; empty if it is none."""
         small = word.lower()
         if small.endswith("ing"):
             root = small[:-3]
@@ -268,25 +271,27 @@ class WordUsage:
         return best if self._verbs[best] >= LEAST_SEEN and best != "be" else ""
 
     def as_asked(self, text: str) -> str:
-        """Words of a heading inside a question: without the capitals of a title, and from the reader's point of
-        view."""
+        """Convert words of a heading for use in a question: without the capitals of a title, and from the reader's
+        point of view."""
         said = _WORD.sub(lambda found: self._inside(found[0]), text).rstrip(".")
         return re.sub(r"\w+", lambda found: _READER.get(found[0], found[0]), said)
 
     def as_named(self, text: str) -> str:
-        """Words of the beginning of a sentence, inside another. A word before a capitalised one is part of a name."""
+        """Convert the beginning of a sentence for use inside another. A word before a capitalised one is part of a name
+        and keeps its capital."""
         first, blank, rest = text.partition(" ")
         return text if rest[:1].isupper() else f"{self._inside(first)}{blank}{rest}"
 
     def _inside(self, word: str) -> str:
-        """A word without the capital of a title, if the book also writes it, or another form of it, without one."""
+        """Remove the capital of a word, if the book writes the word or another form of it without a capital more
+        often."""
         small = word.lower()
         seen = self._small[small] or self._stems[stem(small)]
         return small if word[1:] == small[1:] and seen > self._named[word] else word
 
 
 def _prose(page: Page) -> str:
-    """The sentences of a page, without code and the texts of links, which have other words and capitals."""
+    """Return the prose of a page, without code and link texts, because these use words and capitals differently."""
     text = page.text
     for mark in page.marks:
         if mark.kind in ("link", "code"):

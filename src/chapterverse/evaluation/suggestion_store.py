@@ -23,9 +23,9 @@ from chapterverse.services import Services
 
 log = logging.getLogger(__name__)
 
-FORMAT: Final = 3  # raise it when other questions would be made of the same book
-LOOK_SECONDS: Final = 5.0  # between two looks at whether the book has changed
-AGAIN_SECONDS: Final = 600.0  # after a failure
+FORMAT: Final = 3  # increase it when the same book would give other questions
+LOOK_SECONDS: Final = 5.0  # between two checks whether the book has changed
+AGAIN_SECONDS: Final = 600.0  # pause after a failure
 
 
 class StoredSuggestions(Frozen):
@@ -66,7 +66,7 @@ class Shelf:
 
     @contextmanager
     def alone(self) -> Iterator[bool]:
-        """Hold the lock for making suggestions; false if another worker holds it."""
+        """Hold the lock for making suggestions and yield True, or yield False if another worker holds it."""
         self._lock.parent.mkdir(parents=True, exist_ok=True)
         with self._lock.open("w") as lock:
             try:
@@ -78,7 +78,7 @@ class Shelf:
 
 
 async def up_to_date(shelf: Shelf, services: Services) -> StoredSuggestions | None:
-    """The suggestions, if they belong to the current book and model."""
+    """Return the stored suggestions if they belong to the current book and model, else None."""
     kept = await asyncio.to_thread(shelf.read)
     book = (await services.index.manifest()).generation
     return kept if kept and (kept.book, kept.model) == (book, services.writer.name) else None
@@ -97,7 +97,7 @@ async def refresh(shelf: Shelf, services: Services, busy: Callable[[], bool] = l
 async def keeping_suggestions(
     services: Services, busy: Callable[[], bool], every: float = LOOK_SECONDS
 ) -> AsyncIterator[None]:
-    """Keep them up to date in the background until the server stops."""
+    """Keep the suggestions up to date in the background until the server stops."""
     async with in_background(_again_and_again(services, busy, every)):
         yield
 

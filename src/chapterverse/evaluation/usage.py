@@ -1,6 +1,6 @@
-"""The usage report for the author of the book: what readers asked, with which outcome, and gaps of the book.
+"""The usage report for the author of the book: the readers' questions, their outcomes, and gaps of the book.
 
-This is the report as data; pages and tables are made elsewhere.
+This module makes the report as data; pages and tables are made elsewhere.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from chapterverse.evaluation.gaps import Gap, Namer, find_gaps, find_troubled
 from chapterverse.models import Frozen, Reason
 from chapterverse.services import Engines
 
-MOST_BARS: Final = 62  # in the plot over time: two months of days, then longer spans
+MOST_BARS: Final = 62  # in the plot over time: up to two months in days, longer periods in weeks
 
 
 class Span(Frozen):
@@ -71,7 +71,7 @@ class UsageReport(Frozen):
 async def make_usage_report(
     asked: Sequence[AskedQuestion], engines: Engines, since: datetime, until: datetime, namer: Namer | None = None
 ) -> UsageReport:
-    """The report on the questions of a period. Times are in UTC."""
+    """Make the report on the questions of a period. Times are in UTC."""
     manifest = await engines.index.manifest()
     troubled = await find_troubled(asked, engines)
     return UsageReport(
@@ -95,7 +95,7 @@ async def make_usage_report(
 
 
 def editions_of(asked: Sequence[AskedQuestion]) -> list[EditionUsage]:
-    """The questions by edition."""
+    """Count the questions by edition."""
     by_edition: dict[str, list[AskedQuestion]] = {}
     for question in asked:
         for key in question.editions:
@@ -115,7 +115,8 @@ def editions_of(asked: Sequence[AskedQuestion]) -> list[EditionUsage]:
 
 
 def spans_of(asked: Sequence[AskedQuestion], first: date, last: date) -> list[Span]:
-    """The period in spans of one or more days, so that there are not too many bars; empty spans are included."""
+    """Divide the period into spans of a day, or of some weeks if it is long, so that there are not too many bars. Empty
+    spans are included."""
     days = (last - first).days + 1
     width = 1 if days <= MOST_BARS else 7 * -(-days // (7 * MOST_BARS))
     counts: Counter[tuple[int, str]] = Counter(

@@ -1,6 +1,6 @@
-"""The usage report as one HTML page that needs no other file.
+"""Writes the usage report as one HTML page that needs no other file.
 
-All text from outside is escaped; the page's policy forbids every request.
+All text from outside is escaped, and the page's Content-Security-Policy forbids every request.
 """
 
 from html import escape
@@ -37,7 +37,7 @@ article ul { padding-left: 1.2rem; }
 
 
 def make_usage_page(report: UsageReport) -> str:
-    """The whole page."""
+    """Return the whole page."""
     parts = [_head(report), _figures(report), _plots(report)]
     for sure, (title, note) in ((True, LACKING), (False, UNSURE)):
         gaps = [(number, gap) for number, gap in enumerate(report.gaps, 1) if gap.sure == sure]
@@ -62,7 +62,7 @@ def _head(report: UsageReport) -> str:
 
 
 def figures_of(report: UsageReport) -> list[tuple[str, int]]:
-    """The counts, in words."""
+    """Return the counts with their names."""
     return [
         ("questions", report.questions),
         ("conversations", report.sessions),

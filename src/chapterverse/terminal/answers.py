@@ -43,7 +43,7 @@ class AnswerView:
     def __init__(self, *, with_session: bool) -> None:
         self._with_session = with_session
         self._midline = False
-        self._in_own_words: set[int] = set()  # numbers of the sources whose words the answer does not show
+        self._in_own_words: set[int] = set()  # numbers of the sources that were cited by sentences that are not quotes
         self._fit = _WordWrap(_width()) if out.is_terminal else printable
 
     def __enter__(self) -> Self:
@@ -104,7 +104,7 @@ class AnswerView:
 
 
 def _highlighted_parts(event: ChunkEvent) -> Iterator[tuple[str, bool]]:
-    """The text of an event in parts, each with whether it is highlighted."""
+    """Yield the parts of an event's text; each has a flag that says whether it is highlighted."""
     place = 0
     for mark in event.highlights:
         yield event.content[place : mark.start], False
@@ -114,7 +114,7 @@ def _highlighted_parts(event: ChunkEvent) -> Iterator[tuple[str, bool]]:
 
 
 class _WordWrap:
-    """Breaks lines of streamed text between words; a terminal alone would break inside of words."""
+    """Breaks lines of streamed text between words. A terminal would also break them inside words."""
 
     def __init__(self, width: int) -> None:
         self._width = width
@@ -122,7 +122,7 @@ class _WordWrap:
         self._blank = ""  # before the next word; dropped at a line break
 
     def __call__(self, text: str) -> str:
-        """The next piece of the text with line breaks."""
+        """Return the next piece of the text with line breaks."""
         fitted: list[str] = []
         for part in re.findall(r"\n|[^\S\n]+|\S+", printable(text)):
             if part == "\n":
@@ -140,7 +140,8 @@ class _WordWrap:
 
 
 def show_sources(sources: Sequence[SourceCitation], *, quoted: Container[int] | None = None) -> None:
-    """Print each source with the number of its marker and its quote: in full, or the beginning of those in `quoted`."""
+    """Print each source with its number and its quote in full. With `quoted`, print only the beginnings of the quotes
+    of these sources."""
     for number, source in enumerate(sources, start=1):
         out.print(Text.assemble((f"[{number}] ", "bold"), printable(_place(source))))
         if quoted is None:
@@ -150,8 +151,8 @@ def show_sources(sources: Sequence[SourceCitation], *, quoted: Container[int] | 
 
 
 def show_passages(found: SearchResult) -> None:
-    """Print the passages of a search. Similarities are only in `--json`: the order depends on words, too, so that it
-    would look wrong next to them."""
+    """Print the passages of a search. Only `--json` has the similarities: the order also depends on matching words, so
+    it would look wrong next to them."""
     for passage in found.results:
         edition = edition_label(passage.book, passage.version)
         heading = f"{passage.rank}. {printable(' › '.join(filter(None, (edition, passage.breadcrumb))))}"
@@ -167,7 +168,8 @@ def show_passages(found: SearchResult) -> None:
 
 
 def _snippet(passage: ChunkResult, query: str) -> str:
-    """The passage from the first of the units that have most words of the query. Headings are in the breadcrumb."""
+    """Return the passage from the unit that shares most words with the query, or the first of several. Headings are
+    left out: the breadcrumb has them."""
     asked, whole = stems(query), passage.chunk_text
     units = [(unit.start - passage.char_start, unit.end - passage.char_start) for unit in passage.units]
     start, _ = max(units, key=lambda unit: len(asked & stems(whole[unit[0] : unit[1]])), default=(0, 0))
@@ -176,7 +178,7 @@ def _snippet(passage: ChunkResult, query: str) -> str:
 
 
 def show_thread(thread: ConversationThread, *, with_searches: bool = False) -> None:
-    """Print the messages of a conversation, oldest first, if wanted with the searches of each answer."""
+    """Print the messages of a conversation, oldest first, and optionally the searches of each answer."""
     for message in thread.messages:
         if message.role == "user":
             out.print(_fitted(f"> {message.content}"), style="bold")
@@ -204,7 +206,7 @@ def show_sessions(sessions: Sequence[SessionSummary]) -> None:
 
 
 def moment(time: datetime) -> str:
-    """A local time, to the minute."""
+    """Format a time as local time, to the minute."""
     return f"{time.astimezone():%Y-%m-%d %H:%M}"
 
 

@@ -1,4 +1,4 @@
-"""A progress bar, only on a terminal."""
+"""A base class for progress bars, which are shown only on a terminal."""
 
 from types import TracebackType
 from typing import Self
@@ -7,7 +7,7 @@ from rich.progress import Progress as Bar
 
 
 class WithBar:
-    """A context manager that shows its bar, if it has one."""
+    """A context manager that shows its progress bar, if it has one."""
 
     _bar: Bar | None = None
 

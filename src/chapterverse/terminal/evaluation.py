@@ -136,7 +136,7 @@ def _signed(value: float, kind: str) -> str:
 
 
 def show_judge_report(report: JudgeReport) -> None:
-    """Print what a model passed, its cost, and whether it is fit to judge."""
+    """Print how many claims a model passed, its cost, and whether it is fit to judge."""
     rows = (
         ("true claims passed", f"{report.true_passed} of {report.true_claims}"),
         ("false claims passed", f"{report.false_passed} of {report.false_claims}"),

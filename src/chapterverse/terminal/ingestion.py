@@ -86,7 +86,8 @@ def show_ledger(ledger: Ledger, saved_in: str) -> None:
 
 
 def warn_of_other_places(sources: Sequence["Source"], ledgers: Path, edition: str) -> None:
-    """Warn of sources for which another folder of the same name was read before: its pages are replaced."""
+    """Warn of each source that was read from another, still existing place before: the pages from there are
+    replaced."""
     for source in sources:
         before = places_before(ledgers, source.key, edition)
         others = [place for place in before if source.place not in before and os.path.exists(place)]  # noqa: PTH110 (Path.exists raises)
@@ -97,8 +98,8 @@ def warn_of_other_places(sources: Sequence["Source"], ledgers: Path, edition: st
 
 
 def _show_flagged(ledger: Ledger) -> None:
-    """Print text that addresses a language model: it is neither shown to one nor quoted, and the author should check
-    it."""
+    """Print flagged text, which addresses a language model. It is not shown to a model and not quoted, and the author
+    should check it."""
     flagged = [(row, order) for row in ledger if row.flags for order in row.orders]
     for row, order in flagged[:SHOWN_REASONS]:
         where = f"{printable(row.url)} › {printable(order.section)}"

@@ -16,7 +16,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Storage that may be forbidden or full; it then stores nothing. `json` returns null also if the stored text cannot be parsed. */
+/** Wraps browser storage, which may be forbidden or full; then nothing is stored. `json` returns null if there is no valid JSON. */
 const storage = (of) => ({
   get: (name) => {
     try {
@@ -48,7 +48,8 @@ export const longMemory = storage(() => localStorage); // for this browser
 export class Api {
   /**
    * @param {string} base  base address of the routes
-   * @param {(again: boolean) => Promise<string|null>} askForKey  `again`: the last key was wrong; null: the reader has none
+   * @param {(again: boolean) => Promise<string|null>} askForKey  asks the reader for a key; `again`: the last key was wrong;
+   *   resolves to null if the reader has none
    */
   constructor(base, askForKey) {
     this.base = base;
@@ -69,7 +70,7 @@ export class Api {
     return this.json("GET", `pages/${encodeURIComponent(id)}`);
   }
 
-  /** The object URL of an image of the book, fetched with the key. */
+  /** Fetches an image of the book with the key. Returns its object URL. */
   async image(path) {
     return URL.createObjectURL(await (await this.send("GET", path)).blob());
   }
@@ -78,7 +79,7 @@ export class Api {
     return this.json("POST", "search", { query, top_k: 8 }, signal);
   }
 
-  /** Questions that the book answers, each with the address of its page; none if the server has none. Never asks for a key. */
+  /** Returns questions that the book answers, each with the address of its page; none after a failure. Never asks for a key. */
   async suggestions({ limit, book = [], version = [], page = [] }) {
     const named = Object.entries({ book, version, page }).flatMap(([name, values]) => [values].flat().map((value) => [name, value]));
     try {
@@ -98,7 +99,7 @@ export class Api {
     return this.json("POST", "feedback", feedback);
   }
 
-  /** The events of an answer; the last is `done` or `error`. Aborting the signal cancels the model's run on the server. */
+  /** Yields the events of an answer; the last is `done` or `error`. Aborting the signal cancels the model's run on the server. */
   async *ask(question, signal) {
     const answer = await this.send("POST", "chat/stream", question, signal);
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -147,7 +148,7 @@ export class Api {
     }
   }
 
-  /** Whether there is another key to try. Requests that fail at the same time ask the reader once. */
+  /** Asks the reader for another key, once for all requests that fail at the same time. Returns whether there is one to try. */
   async newKey(used) {
     if (this.key !== used) return true;
     this.asking ??= this.askForKey(used !== null).finally(() => (this.asking = null));

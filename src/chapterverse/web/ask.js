@@ -49,7 +49,7 @@ export class AskBox {
     this.field.focus();
   }
 
-  /** Makes the next questions about this text only; null: about the book again. */
+  /** Limits the next questions to this text; null: questions are about the book again. */
   select(text) {
     this.selection = text;
     this.selected.replaceChildren();
@@ -271,7 +271,7 @@ export class AskBox {
     if (!busy) this.history.hidden = !this.past?.all.length;
   }
 
-  /** Shows the server's suggestions: questions to begin with, near the open page, or, after an answer, those near it that were not asked yet. */
+  /** Shows suggested questions that were not asked yet: at the beginning those near the open page, after an answer those near its pages. */
   async offer() {
     const { last } = this;
     const here = last ? null : this.here();
@@ -296,7 +296,7 @@ export class AskBox {
     this.fill(this.suggested, questions);
   }
 
-  /** Suggestions are about the book, even if text is selected. */
+  /** Fills a list with suggestions. They are asked of the book, even if text is selected. */
   fill(list, questions) {
     list.replaceChildren(...questions.map((query) => element("li", {}, element("button", { type: "button", onclick: () => this.ask(query, null) }, query))));
     return list;
@@ -373,7 +373,7 @@ function newSession() {
   return digits.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
-/** A turn without fields that only its first display needs. */
+/** A copy of a turn without the text of passages, which is needed only when the turn is first shown. */
 function slim(turn) {
   const short = ({ chunk_text: _, ...source }) => source;
   return { ...turn, events: turn.events.map((event) => (event.sources ? { ...event, sources: event.sources.map(short) } : event)) };

@@ -1,6 +1,6 @@
 /**
- * The switcher of books and versions in the header. Each edition has its own address, `editions/NAME/`, below which the page
- * and all its requests are about that edition only. So the switcher consists of links.
+ * The switcher of books and versions in the header. Each edition has its own address, `editions/NAME/`. Under this address the
+ * page and all its requests are limited to that edition. So a choice in the switcher opens an address.
  */
 import { element } from "./dom.js";
 
@@ -15,14 +15,14 @@ export function shelfOf(root, book) {
   return `${top}editions/${book ? encodeURIComponent(book) : "@latest"}/`;
 }
 
-/** Adds the choice if there are several editions. `root` is the base address of the page. */
+/** Adds the switcher if there are several editions. `root` is the base address of the page. */
 export function showBooks(place, root, { books }) {
   const opened = editionIn(root);
   const { pathname } = new URL(root);
   const top = opened ? pathname.slice(0, pathname.lastIndexOf("/editions/") + 1) : pathname;
   const [name, version] = decodeURIComponent(opened).split("@");
   const book = opened ? books.find((each) => each.name === name) : books.length === 1 ? books[0] : null;
-  // A link to an edition, or to a book: then to its latest version, whichever that is.
+  // The address of an edition, or of a book, which opens its latest version at that time.
   const at = (of, wanted = of ? null : "latest") =>
     `${top}editions/${encodeURIComponent(of)}${wanted === null ? "" : `@${encodeURIComponent(wanted)}`}/`;
   const choice = (label, options, current) => {

@@ -85,7 +85,7 @@ export class Contents {
     this.follow();
   }
 
-  /** Marks the section that is being read: the last whose heading has passed the middle. At the top of the page it is the first, at its end the last. */
+  /** Marks the section that is being read: the last whose heading is above the middle of the window. At the end of the page it is the last one. */
   follow() {
     if (!this.headings.length) return;
     const atEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - 2;
@@ -114,7 +114,7 @@ function labelOf({ book, version }, titles) {
   return editionLabel({ book: titles.get(book) || book, version });
 }
 
-/** The title: that of the only book, else the names of all. `given`: the title from the server's settings. */
+/** The title of the page: the configured one (`given`), that of the only book, or the names of all books. `own`: a book was opened by its address. */
 export function titleOf({ given, own, books, pages }) {
   const named = (own ? books[0]?.title || given : given || (books.length === 1 && books[0].title)) || "";
   if (named) return named;
@@ -123,14 +123,14 @@ export function titleOf({ given, own, books, pages }) {
   return [shown.slice(0, -1).join(", "), shown.at(-1)].filter(Boolean).join(" and ");
 }
 
-/** A book without a title is named after its address. */
+/** A name made from the address of a page, for a book without a title. */
 function folderName(url) {
   if (URL.canParse(url)) return new URL(url).host;
   const folder = url.split("/")[0].replace(/[-_]+/g, " ").trim();
   return folder.charAt(0).toUpperCase() + folder.slice(1);
 }
 
-/** The description of a page: the beginning of its text. */
+/** The description of a page: its first paragraph, shortened. */
 export function aboutOf({ text, blocks }) {
   const characters = [...text];
   const block = blocks.find(({ kind }) => kind === "paragraph");

@@ -1,7 +1,7 @@
 /** Creates DOM nodes. Text is only inserted as text nodes, never as markup. */
 
 const SVG = "http://www.w3.org/2000/svg";
-// Icons as paths in a square of 24, because not every machine has a font with them.
+// Icons as SVG paths in a square of 24 units, because not every machine has a font with these symbols.
 const ICONS = {
   check: "M5 12.5l4.5 4.5L19 7.5",
   close: "M6 6l12 12M18 6L6 18",

@@ -21,12 +21,12 @@ export function pointTo(url, quote) {
   return `${url}${url.includes("#") ? "" : "#"}:~:text=${ends.map(encode).join(",")}`;
 }
 
-/** The number of words at each end; both ends must not overlap. */
+/** The number of words to quote from each end, so that the two ends do not overlap. */
 function share(words, blocks) {
   return Math.min(WORDS, blocks.length > 1 ? words.length : Math.floor(words.length / 2));
 }
 
-/** Dashes have a special meaning in text fragments. */
+/** Encodes words, including hyphens, which have a special meaning in text fragments. */
 function encode(words) {
   return encodeURIComponent(words.join(" ")).replace(/-/g, "%2D");
 }

@@ -14,7 +14,7 @@ export function languageOf(info) {
   return LANGUAGES.has(known) ? known : null;
 }
 
-/** Loads the library once. Also resolves if that fails: then code has no colours. */
+/** Loads the library once. The promise also resolves if loading fails; then code has no colours. */
 export function fetchHighlighter(address) {
   fetching ??= new Promise((resolve) => {
     globalThis.Prism = { manual: true, disableWorkerMessageHandler: true };

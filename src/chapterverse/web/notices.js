@@ -4,7 +4,7 @@ import { at, element } from "./dom.js";
 const HEADS = { no_book: "No book to read yet", retrieval_unavailable: "The book cannot be opened", unauthorized: "This book needs a key" };
 const HOW = "Ingest a folder, a file or a website on the server, then open this page again:";
 
-/** Why there is nothing to read, and what to do. */
+/** Returns elements that say why there is nothing to read and what to do. */
 export function explanationOf({ code, message = "" }, again) {
   return [
     element("h1", {}, HEADS[code] ?? "The page cannot be shown"),
@@ -15,7 +15,7 @@ export function explanationOf({ code, message = "" }, again) {
   ].filter(Boolean);
 }
 
-/** Asks for the API key; null if the reader has none. */
+/** Asks the reader for the API key. Resolves to null if the reader has none. */
 export function askForKey(again) {
   const dialog = at("key");
   at("key-message").textContent = again

@@ -8,7 +8,7 @@ const MOST = 20; // conversations
 export class Past {
   /**
    * @param {{suffix: string, reopen: (id: string, turns: object[]) => void, erase: (id: string) => void}} parts
-   *   `suffix`: of the storage key, so that each edition of a book has its own
+   *   `suffix`: the end of the storage key, so that each edition of a book has its own conversations
    */
   constructor({ suffix, reopen, erase }) {
     Object.assign(this, { name: NAME + suffix, reopen, erase });
@@ -29,7 +29,7 @@ export class Past {
     if (!longMemory.set(this.name, JSON.stringify([now, ...others].slice(0, MOST))) && others.length) this.remember(id, turns, others.slice(0, -1));
   }
 
-  /** @returns {boolean}  whether others are left */
+  /** @returns {boolean}  whether other conversations are left */
   forget(id) {
     const left = this.all.filter((one) => one.id !== id);
     longMemory.set(this.name, left.length ? JSON.stringify(left) : null);

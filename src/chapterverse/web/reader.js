@@ -1,8 +1,9 @@
 /**
  * The reader page: the open page (given by the address, so that links can be shared and Back works), highlighted evidence,
- * drawers on narrow screens, and keyboard shortcuts. `read/PAGE?quote=START-END` opens a page at a quotation (`&answering=START-END,…` marks the parts
- * that answer, `&find=WORDS` the words searched for), `read/PAGE#book-ANCHOR` opens it at a heading, `?ask=QUESTION` asks. The server sends the page as HTML; it is
- * rendered again here from its stored text, so that every character has a known offset.
+ * drawers on narrow screens, and keyboard shortcuts. `read/PAGE?quote=START-END` opens a page at a quotation
+ * (`&answering=START-END,…` marks the parts that answer, `&find=WORDS` the words searched for), `read/PAGE#book-ANCHOR` opens
+ * it at a heading, `?ask=QUESTION` asks. The server sends the page as HTML; it is rendered again here from its stored text, so
+ * that every character has a known offset.
  */
 import { Api, longMemory } from "./api.js";
 import { AskBox, SESSION } from "./ask.js";
@@ -115,7 +116,7 @@ class Reader {
     this.ask.ask(query);
   }
 
-  /** The list of pages, if the page came without it or with a part of it. */
+  /** Fetches the list of pages, if the page came without it or with a part of it. */
   async fetchContents() {
     const { list } = at("contents").dataset;
     if (list) this.contents.fill((await this.api.json("GET", list)).pages, this.titles(SWITCH.dataset.books ? JSON.parse(SWITCH.dataset.books).books : []));
@@ -135,7 +136,7 @@ class Reader {
     return new Map(books.map(({ name, title }) => [name, title]));
   }
 
-  /** Without a book, asking and searching are disabled. */
+  /** Tells the styles whether there is a book. Without one, asking and searching are disabled. */
   showWhetherThereIsABook() {
     document.documentElement.dataset.book = this.contents.pages.length ? "open" : "none";
   }
@@ -209,7 +210,7 @@ class Reader {
   /** The title page: as the server sent it, or rendered here if another page was opened first. */
   async showCover(scroll) {
     if (!this.cover) {
-      const first = this.contents.areSeveral ? null : await this.text(this.contents.pages[0].page_id).catch(() => null); // it has a title, too, where the text is not to be had
+      const first = this.contents.areSeveral ? null : await this.text(this.contents.pages[0].page_id).catch(() => null); // if the text cannot be fetched, the title page still has a title
       if (address()) return; // the reader has moved on meanwhile
       this.cover = coverOf({ title: this.bookTitle, about: first ? aboutOf(first) : "", logo: this.brand.querySelector("img"), contents: this.contents, shelf: (book) => shelfOf(ROOT, book) });
     }
@@ -313,7 +314,7 @@ class Reader {
     this.showAskState();
   }
 
-  /** On a phone the answer is closed to show its evidence, with a button back to it. */
+  /** On a phone, closes the answer to show its evidence, with a button back to the answer. */
   leaveAnswer(event) {
     const link = event.target.closest("a[href]");
     if (!link || !NARROW.matches) return;

@@ -1,7 +1,7 @@
 /**
- * Renders a page's stored text as nodes (`api/page_html.py` makes the same as HTML, for the first paint). Blocks say what each range is, marks say how words look and where links lead.
- * Text is only inserted as text nodes. Each block has the direction of its own script. Every text node is recorded as a
- * run (see offsets.js), so that a citation can be located exactly.
+ * Renders a page's stored text as nodes (`api/page_html.py` makes the same as HTML, for the first paint). Blocks give the kind
+ * of each range; marks give formatting and links. Text is only inserted as text nodes. Each block has the direction of its own
+ * script. Every text node is recorded as a run (see offsets.js), so that a citation can be located exactly.
  */
 import { bookId, copyFrom, element, icon } from "./dom.js";
 import { tokensOf } from "./highlight.js";
@@ -138,7 +138,7 @@ class Rendering {
     return quote;
   }
 
-  /** A list, or nothing if the items continue the list before. */
+  /** Returns a new list, or null if the items were added to the list before. */
   list(lines, inside = -1) {
     const open = []; // the lists around this line, outermost first
     let top = null;
@@ -188,7 +188,7 @@ class Rendering {
     return element("dl", { class: "definition" }, term, described);
   }
 
-  /** Paragraphs and lists inside a block. */
+  /** Adds the paragraphs and lists inside a block to `parent`. */
   flow(parent, start, end) {
     let lines = [];
     const close = () => {
@@ -204,7 +204,7 @@ class Rendering {
     return parent;
   }
 
-  /** The caption of the image above or of the table below. */
+  /** Adds the caption of the image above, or keeps it for the table below. Returns null. */
   captioned({ start, end }) {
     const caption = this.inline(element(this.figureAbove ? "figcaption" : "caption", { dir: "auto" }), start, end);
     if (this.figureAbove) this.figureAbove.append(caption);
@@ -227,7 +227,7 @@ class Rendering {
     return lines;
   }
 
-  /** Text with its marks, and `code`, which is marked in the text itself. Blocks and marks are in order. */
+  /** Adds a range of text with its marks and inline code, which is marked by backticks in the text. Blocks and marks must come in order. */
   inline(parent, start, end, from = start) {
     while (this.nextMark < this.marks.length && this.marks[this.nextMark].start < from) this.nextMark += 1;
     const spans = [];
@@ -281,7 +281,7 @@ class Rendering {
     return attributes ? element("a", attributes) : element(TAGS[span.kind] ?? "span");
   }
 
-  /** Whether the text of a footnote is where it is cited. */
+  /** Whether a footnote's text stands where it is cited, not only its label. */
   saysNote({ start, end, target }) {
     return !["", `[${target}]`].includes(this.text.slice(start, end));
   }

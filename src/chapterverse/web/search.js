@@ -89,7 +89,7 @@ export class Search {
     return element("section", { class: "titles" }, element("h2", {}, "Pages"), element("ul", {}, ...items));
   }
 
-  /** The results by page. Sections are listed under their page. */
+  /** Returns the results as elements. Passages are listed under their page. */
   passages(query, results, hasTitles) {
     if (!results.length) return [element("p", { class: "nothing" }, `Nothing found for “${query}”.`), this.asking(query)];
     const words = wordsOf(query);
@@ -113,7 +113,7 @@ export class Search {
     return element("li", {}, element("a", { class: "hit", href }, element("strong", { dir: "auto" }, ...marked(above || hit.page_title, words)), excerpt(hit.chunk_text, words)));
   }
 
-  /** An offer to ask, if the words are not in the book. */
+  /** A button that asks the book instead, for a query whose words are not in the book. */
   asking(query) {
     const ask = () => {
       this.close();
@@ -122,7 +122,7 @@ export class Search {
     return element("p", { class: "buttons" }, element("button", { type: "button", class: "ask-instead", onclick: ask }, `Ask the book about “${query}”`));
   }
 
-  /** Up and down move through the results and back to the input. Escape closes the dialog; a search input would only be cleared. */
+  /** Up and down move through the results and back to the input. Escape closes the dialog; by default it would only clear the input. */
   pressed(event) {
     if (event.key === "Escape") {
       event.preventDefault();
@@ -168,7 +168,7 @@ function crumb(names) {
   return text && element("span", { class: "crumb", dir: "auto" }, text);
 }
 
-/** The part of a passage around the first word searched for: of its prose, or lines of code if the code contains the word. */
+/** The part of a passage around the first word searched for: of its prose, or lines of code if only code contains the word. */
 function excerpt(stored, words) {
   const found = words.length ? matching(words) : /^/;
   const code = [...stored.matchAll(/^(`{3,}).*\n([^]*?)\n?^\1$/gm)].map(([, , lines]) => lines);

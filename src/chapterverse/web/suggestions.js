@@ -1,10 +1,10 @@
 /** Chooses which of the questions that the server suggests are shown in the empty panel and after an answer. */
 const MOST_SUGGESTED = 4;
 const MOST_NEXT = 3; // after an answer
-const MOST_PAGES = 8; // pages of the answer that they should be near
+const MOST_PAGES = 8; // pages of an answer that suggestions may be near
 const MOST_ASKED_FOR = 50; // the server's maximum
 
-/** Questions that were not asked yet, those near these pages first. `isNext`: after an answer, where only near ones are shown. */
+/** Returns suggested questions that were not asked yet, those near `pages` first. `isNext`: after an answer, only near ones. */
 export async function suggestedQuestions(api, edition, { pages, isNext, asked }) {
   const known = new Set(asked.map(bareQuestion));
   const most = isNext ? MOST_NEXT : MOST_SUGGESTED;
@@ -22,7 +22,7 @@ export function lastOf(turn) {
   return { turn, pages: [...new Set(urls)].slice(0, MOST_PAGES) };
 }
 
-/** Whether a page is one of these, or in the same folder as one of them, except for the root folder. */
+/** Whether a page is one of `pages`, or in the same folder as one of them. The root folder does not count. */
 function isNear(page, pages) {
   const folder = /^(?:\w+:\/\/)?[^/]+\/.+\/(?=[^/]+\/?$)/;
   const own = folder.exec(page)?.[0];

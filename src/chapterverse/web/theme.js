@@ -1,5 +1,5 @@
-/* Light or dark: what the system says, until the reader says otherwise. Runs before the first paint, so that the page does
-   not flash. Also says that scripts run here: what needs them is hidden by the styles where they do not. */
+/* Sets the light or dark theme: that of the system, unless the reader has chosen one. Runs before the first paint, so that the
+   page does not flash. Also records that scripts run; otherwise the styles hide elements that need scripts. */
 "use strict";
 (() => {
   const KEY = "chapterverse.theme";
@@ -28,7 +28,7 @@
       try {
         localStorage.setItem(KEY, root.dataset.theme);
       } catch {
-        // As above.
+        // Storage may be forbidden, as above.
       }
       name();
     });

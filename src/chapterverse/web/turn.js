@@ -59,7 +59,7 @@ export class Turn {
     else if (event.type === "error") this.fail({ message: event.message, code: event.error_code, retryAfter: event.retry_after });
   }
 
-  /** Verified text with the sources that it cites for the first time. The parts of an excerpt that answer are marked. */
+  /** Shows verified text and records the sources that it cites for the first time. The parts of an excerpt that answer are marked. */
   showText({ content, highlights = [], sources = [] }) {
     this.sources.push(...sources);
     if (this.reading) this.reading.open = false;
@@ -76,7 +76,7 @@ export class Turn {
     }
   }
 
-  /** Renders a part like the page. Unchanged blocks keep their nodes. */
+  /** Renders a part of the answer like a page of the book. The unchanged blocks at its beginning keep their nodes. */
   renderPart(part) {
     const { nodes, runs } = renderExcerpt(part.text);
     const units = unitsOf(part.text);
@@ -93,7 +93,7 @@ export class Turn {
     this.colour(part);
   }
 
-  /** Renders a part again with colours once, when it has code. */
+  /** If a part has code, loads the highlighter once and renders the part again with colours. */
   async colour(part) {
     const hasCode = [...part.node.querySelectorAll(".code")].some((node) => languageOf(node.dataset.language));
     if (part.isColoured || !hasCode || !this.actions.colour) return;
@@ -110,7 +110,7 @@ export class Turn {
     this.end("failure", element("p", { role: "alert" }, element("strong", {}, `${title}. `), message), retryAfter);
   }
 
-  /** The reader stopped it. */
+  /** Shows that the reader stopped the answer. */
   stop() {
     this.settle();
     this.end("stopping", element("p", { class: "remark" }, this.parts.length ? `Stopped. What is shown was verified. ${MISSING}` : "Stopped before the first sentence."));
@@ -251,7 +251,7 @@ export class Turn {
     return element("div", { class: "place" }, link, crumb && element("span", { class: "crumb", dir: "auto" }, crumb));
   }
 
-  /** What helps most comes first: the nearest sections. */
+  /** Shows a refusal. The nearest sections come first, because they help most. */
   refuse({ advice, nearest = [] }) {
     const selected = this.asked.selection !== null;
     this.reading?.remove();
@@ -356,7 +356,7 @@ function crumbOf(source) {
   return [editionLabel(source), rest || (section !== page ? section : "")].filter(Boolean).join(" › ");
 }
 
-/** Keeps a button back for some seconds and tells them. */
+/** Disables a button for some seconds and shows how many are left. */
 function countDown(button, seconds) {
   const until = performance.now() + seconds * 1000;
   button.disabled = true;

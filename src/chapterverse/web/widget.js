@@ -59,7 +59,7 @@ class Widget {
     this.rest();
   }
 
-  /** Browsers search for a text fragment until some time after the page has loaded. They must not find it in the widget. */
+  /** Makes the turns inert for a while: browsers search for a text fragment until some time after loading, and must not find it in the widget. */
   rest() {
     const { turns } = this.ask;
     const wake = () => (turns.inert = false);
@@ -70,7 +70,7 @@ class Widget {
     else addEventListener("load", loaded);
   }
 
-  /** Sites that replace their content in place may remove the widget, or add the element that it belongs to. */
+  /** Puts the widget back when a site that replaces its content in place removes it, or adds the element that it belongs to. */
   keepInPlace() {
     const settle = () => {
       if (this.host.isConnected) return;
@@ -84,7 +84,7 @@ class Widget {
     settle();
   }
 
-  /** The styles, with `rem` as in the browser's settings: the site may have changed its own. */
+  /** Applies the styles. `rem` is replaced by the default font size of the browser, because the site may have changed its own. */
   dress() {
     const bare = new CSSStyleSheet();
     bare.replaceSync(`:host { all: initial !important; display: block !important; ${this.target ? "height: 100% !important;" : ""} }`);
@@ -97,7 +97,7 @@ class Widget {
     this.ask.showLast();
   }
 
-  /** In a target with a fixed height the panel has that height; otherwise it has its own. */
+  /** Gives the panel the height of its target, if the target has a fixed one; otherwise the panel has its own height. */
   fill() {
     this.root.remove();
     this.root.dataset.fills = String(Boolean(this.target) && this.host.offsetHeight > 0);
@@ -138,7 +138,7 @@ class Widget {
     if (open) this.ask.offer(); // not before the panel is visible
   }
 
-  /** Where the panel covers the page, nothing behind it can be reached or scrolled. */
+  /** While the panel covers the page, makes everything behind it inert and stops the page from scrolling. */
   cover() {
     const covers = !this.target && !this.panel.hidden && NARROW.matches;
     for (const node of this.behind) node.inert = false;
@@ -155,7 +155,7 @@ class Widget {
     this.ask.focus();
   }
 
-  /** The panel is next to the page, not over it: Tab leads out of it, Escape closes it. */
+  /** Closes the selection button or the panel on Escape. Tab is not caught: the panel is next to the page, not over it. */
   pressed(event) {
     if (event.key !== "Escape" || event.isComposing) return;
     if (this.selection.isOpen) this.selection.close();

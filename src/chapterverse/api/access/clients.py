@@ -1,6 +1,6 @@
-"""Identifies the client: its address, from trusted proxies only, or the API key it sent.
+"""Identifies the client of a request by its IP address or its API key.
 
-Keys are not kept: only digests are compared, stored and passed on.
+`X-Forwarded-For` is used only if it comes from a trusted proxy. Keys are stored, compared and passed on as digests.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ Network = IPv4Network | IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A client, as rate limits count it."""
+    """A client of the rate limits. `keyed`: it was identified by an API key."""
 
     name: str
     keyed: bool = False
@@ -35,7 +35,7 @@ class Clients:
         self._digests = tuple(_configured(key) for key in keys)
 
     def by_address(self, scope: Scope) -> Client:
-        """The client as the network sees it: the nearest address that is not a trusted proxy."""
+        """Return the client by its address: the nearest address that is not a trusted proxy."""
         peer = _parse((scope.get("client") or ("",))[0])
         if peer is None:  # a unix socket: the client is on this machine
             return Client("local")
@@ -49,7 +49,7 @@ class Clients:
         return bool(_key(Headers(scope=scope)))
 
     def by_key(self, scope: Scope) -> Client | None:
-        """The client by its API key; None if no keys are configured, so that everybody may ask."""
+        """Return the client by its API key, or None if no keys are configured. Raise `Unauthorized` for a wrong key."""
         if not self._digests:
             return None
         given = _digest(_key(Headers(scope=scope)))
@@ -70,7 +70,7 @@ def _key(headers: Headers) -> str:
 
 
 def _configured(key: str) -> bytes:
-    """The digest of a configured key. `sha256:` and a digest may be configured, so that no file contains the key."""
+    """Return the digest of a configured key. `sha256:DIGEST` is accepted, too, so that no file contains the key."""
     return bytes.fromhex(key.removeprefix(DIGEST)) if key.startswith(DIGEST) else _digest(key)
 
 
@@ -79,7 +79,7 @@ def _digest(key: str) -> bytes:
 
 
 def _parse(text: str) -> Address | None:
-    """An address as peers and proxies write it: with or without brackets and port."""
+    """Parse an IP address with optional brackets and port. Return None if it is invalid."""
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]

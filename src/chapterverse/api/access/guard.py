@@ -1,7 +1,7 @@
 """Checks that run before the routes: API keys, rate limits and the size of a body.
 
-The order is key, rate, size. These ASGI wrappers refuse a request before its body is read, so that it costs little.
-The routes limit how many requests run at once (`admitted`), because only a valid request takes a slot.
+The order is key, rate, size. These ASGI wrappers refuse a request before its body is read, so that a refusal is cheap.
+The routes themselves limit how many requests run at once (`admitted`), so that only valid requests take a slot.
 
 | routes | key, when `API_KEYS` is set | counted |
 |---|---|---|
@@ -33,15 +33,15 @@ from chapterverse.settings import REQUEST_SECONDS, Settings
 from chapterverse.telemetry import pseudonym
 
 MAX_BODY: Final = 64 * 1024  # bytes
-BODY_SECONDS: Final = 10.0  # in which the whole body must arrive
+BODY_SECONDS: Final = 10.0  # time limit for receiving the whole body
 
 _COUNTED: Final = ("/chat", "/search", "/v1", "/mcp", "/feedback", "/llms-full.txt")
 _KEYED: Final = (*_COUNTED, "/books", "/pages", "/images", "/llms.txt", "/sessions", "/suggestions")
 
 
 class BodyLimit:
-    """Refuses bodies over 64 KiB, by their `Content-Length` or as soon as more has arrived, and bodies that are
-    late."""
+    """Refuses bodies over 64 KiB, as announced by `Content-Length` or as received, and bodies that take too long to
+    arrive."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -119,7 +119,7 @@ class Guard:
         return client
 
     async def _keyed(self, scope: Scope, address: Client) -> Client | None:
-        """The client by its key; a wrong key is counted, so that keys cannot be guessed."""
+        """Return the client by its key. Requests with a wrong key are rate-limited, so that keys cannot be guessed."""
         try:
             return self._clients.by_key(scope)
         except Unauthorized:
@@ -138,7 +138,7 @@ def has_key(request: Request) -> bool:
 
 
 def deadline_of(request: Request) -> float:
-    """The time of the event loop at which the request must be finished."""
+    """Return the event-loop time at which the request must be finished."""
     return started_at(request.scope) + REQUEST_SECONDS
 
 
@@ -152,7 +152,7 @@ async def admitted(request: Request) -> AsyncIterator[Slot]:
 
 
 def open_answer(request: Request) -> AbstractAsyncContextManager[None]:
-    """Count as an open answer. Their number is limited, too."""
+    """Count the request as an open answer. The number of open answers is limited separately."""
     gate: SlotQueue = request.app.state.gate
     return gate.answer()
 

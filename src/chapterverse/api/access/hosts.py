@@ -18,11 +18,11 @@ from chapterverse.api.middleware import note
 from chapterverse.errors import ValidationFailed
 from chapterverse.settings import Settings
 
-_PROBES: Final = ("/livez", "/readyz")  # their responses contain nothing of the book
+_PROBES: Final = ("/livez", "/readyz")  # their responses contain no text of the book
 
 
 class AllowedHosts:
-    """Refuses requests for other hosts with 400. A pure ASGI wrapper."""
+    """Answers requests for hosts that are not allowed with 400. A pure ASGI wrapper."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app

@@ -35,7 +35,7 @@ class RateLimits:
 
     @property
     def dependencies(self) -> tuple[Dependency, ...]:
-        """Redis, if it is used. It is not vital: without it questions are still answered."""
+        """Redis, if it is used. It is not vital: questions are answered without it."""
         return (Dependency("redis", "Redis", "REDIS_URL is set", self.probe, vital=False),) if self._shared else ()
 
     @property
@@ -53,7 +53,7 @@ class RateLimits:
             raise RateLimited(message, retry_after=wait)
 
     async def probe(self) -> None:
-        """Raise unless Redis answers. On success it is used again at once."""
+        """Raise unless Redis answers. On success, Redis is used again at once."""
         assert self._shared is not None
         try:
             await self._shared.probe()

@@ -1,7 +1,7 @@
-"""The sliding window in Redis, for all workers together. Concurrent requests are counted by one call.
+"""A sliding window in Redis, shared by all workers. Concurrent requests are counted in one call.
 
-`health/shared.py` uses the same connection. Times are those of Redis, so that hosts with different clocks agree. Every
-failure is an `InternalError`; `rates` handles it. Imported only if `REDIS_URL` is set.
+`health/shared.py` uses the same connection. All times come from Redis, so that hosts with different clocks agree. Every
+failure is raised as `InternalError`, which `rates` handles. This module is imported only if `REDIS_URL` is set.
 """
 
 import asyncio
@@ -15,10 +15,10 @@ from redis.exceptions import RedisError
 from chapterverse.errors import InternalError
 
 SECONDS: Final = 0.5  # time limit of one call, which takes about a millisecond
-# The timeout is waited for in several pieces. If this process was blocked for longer than the timeout, it still looks
-# at the reply that arrived meanwhile, instead of reporting a failure of Redis.
+# The timeout is split into several waits. If this process was blocked for longer than the timeout, it still reads a
+# reply that arrived meanwhile, instead of reporting that Redis failed.
 PIECES: Final = 5
-MOST: Final = 500  # requests counted by one call, which blocks Redis for about a millisecond
+MOST: Final = 500  # requests counted in one call; such a call blocks Redis for about a millisecond
 
 # Returns for each key 0 if the request was counted, else the milliseconds to wait. The list of a key has its newest
 # time first. If that time is in the future, the clock was set back, and the list is deleted.
@@ -55,7 +55,7 @@ class RedisWindow:
         self._calling: asyncio.Task[None] | None = None
         self._redis: Redis = Redis.from_url(
             url.replace("redis+unix://", "unix://"),
-            socket_timeout=None,  # `ask` limits it
+            socket_timeout=None,  # `ask` has its own timeout
             retry=Retry(NoBackoff(), 1),  # reconnects at once after a restart of Redis
         )
 

@@ -1,12 +1,12 @@
-"""Limits how many requests run at once: slots, and a bounded queue for them that is fair to all clients.
+"""Limits how many requests run at once, with slots and a bounded queue that is fair to all clients.
 
-A slot is held while this process works: embedding, searching, reading. A request that waits for a language model, or
-for its client to read a stream, holds none, so that short requests are served meanwhile. The number of open answers
-has a limit of its own.
+A request holds a slot while this process works for it: embedding, searching, reading. While it waits for a language
+model, or for its client to read a stream, it holds none, so that other requests are served meanwhile. The number of
+open answers is limited separately.
 
 Clients take turns, regardless of how many requests each has waiting. If the queue is full, the newest request of the
 client with the most waiting requests is refused to make room. If the new request is from that client, it is refused.
-Counts per process, on the event loop.
+The counts are per process and are changed only on the event loop.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class Slot:
         self._since: float | None = None  # when it was taken; None if it is not held
 
     async def take(self, *, again: bool = False) -> None:
-        """Wait for a slot in turn; `again`: ahead of requests that have not begun."""
+        """Wait for a slot. With `again`, go ahead of requests that have not begun."""
         await self._gate.enter(self._client, again=again)
         self._since = asyncio.get_running_loop().time()
 
@@ -86,7 +86,7 @@ class SlotQueue:
 
     @asynccontextmanager
     async def answer(self) -> AsyncIterator[None]:
-        """Count as an open answer. Raise `Overloaded` if there are too many."""
+        """Count the request as an open answer. Raise `Overloaded` if there are too many."""
         if self.answers >= self._most_answers:
             raise self._overloaded()
         self.answers += 1
@@ -96,7 +96,7 @@ class SlotQueue:
             self.answers -= 1
 
     async def enter(self, client: str, *, again: bool = False) -> None:
-        """Take a slot in turn; `again`: ahead of all others, even if the queue is full."""
+        """Wait for a slot. With `again`, go to the front of the queue, even if it is full."""
         if self.running < self._slots:  # then no request is waiting
             self.running += 1
             return

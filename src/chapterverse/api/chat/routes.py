@@ -1,8 +1,8 @@
 """Routes for questions. An answer is sent as JSON or as a stream of events; both are made from the same events.
 
-For one question: take a slot, prepare (failures are HTTP errors), release the slot, then answer. `answering` ends each
-stream in one `done` or `error` within the request's time limit. If the client disconnects, the model's run is
-cancelled.
+Each question takes a slot, is prepared (failures are HTTP errors), releases the slot, and is then answered. `answering`
+ends each stream with one `done` or `error` within the request's time limit. If the client disconnects, the model's run
+is cancelled.
 """
 
 import asyncio
@@ -34,47 +34,48 @@ router = APIRouter(tags=["ask"])
 
 
 class Answering(Protocol):
-    """What these routes need from `chapterverse.answering`. Tests replace it by a script."""
+    """The functions of `chapterverse.answering` that these routes use. Tests replace them with a script."""
 
     async def prepare(
         self, request: ChatRequest, services: Any, seconds: float, turns: Sequence[Turn] | None = None
     ) -> Any:
-        """Do everything that can fail before the first byte. `seconds` are left for the whole answer. `turns`: the
-        earlier turns, if the client keeps the conversation."""
+        """Do everything that can fail before the first byte. `seconds`: the time left for the whole answer. `turns`:
+        the earlier turns, if the client keeps the conversation."""
 
     def stream(self, prepared: Any, services: Any) -> AsyncGenerator[Event, None]:
-        """The events of the answer; the last is `done` or `error`. Closing it cancels the model's run."""
+        """Yield the events of the answer; the last is `done` or `error`. Closing the generator cancels the model's
+        run."""
 
     async def fold(self, events: AsyncIterator[Event]) -> ChatResponse:
-        """The answer that the events make up."""
+        """Combine the events into the answer."""
 
 
 class Form(Protocol):
-    """How a route writes an answer."""
+    """The response format of a route."""
 
     def revise(self, event: Event) -> Iterable[Event]:
-        """The events that this route sends for an event."""
+        """Return the events that this route sends in place of an event."""
 
     def body(self, answer: ChatResponse) -> BaseModel:
-        """The whole answer."""
+        """Return the body of a response that is not streamed."""
 
     def write(self, event: Event) -> bytes:
-        """One event of a stream."""
+        """Serialize one event of a stream."""
 
 
 class Plain:
-    """The form of `/chat`: answers and events unchanged."""
+    """The format of `/chat`: answers and events unchanged."""
 
     def revise(self, event: Event) -> Iterable[Event]:
-        """The same event."""
+        """Return the event unchanged."""
         return (event,)
 
     def body(self, answer: ChatResponse) -> BaseModel:
-        """The same answer."""
+        """Return the answer unchanged."""
         return answer
 
     def write(self, event: Event) -> bytes:
-        """One message for each event."""
+        """Serialize the event as one message."""
         return data(event.model_dump_json())
 
 
@@ -83,7 +84,7 @@ PLAIN: Final = Plain()
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """One question over HTTP. `held` is closed when the answer has been sent."""
+    """One question over HTTP. `held` has its resources and is closed when the answer has been sent."""
 
     request: Request
     held: AsyncExitStack
@@ -91,18 +92,18 @@ class Asking:
     history: Sequence[Turn] | None = None  # the earlier turns, if the client keeps the conversation
 
     async def answer(self, question: ChatRequest) -> Response:
-        """The answer as JSON."""
+        """Return the answer as JSON."""
         return await while_present(self.request, self._answer(question))
 
     async def stream(self, question: ChatRequest) -> Response:
-        """The answer as events. A failure before the first event is an HTTP error."""
+        """Return the answer as a stream of events. A failure before the first event is an HTTP error."""
         first, events = await while_present(self.request, self._open(question))
         self.held.enter_context(self._telemetry.streams.track_inprogress())
         heartbeat = self.request.app.state.heartbeat
         return EventStream(events, self.form.write, deadline_of(self.request), heartbeat, first=first)
 
     async def answered(self, question: ChatRequest) -> ChatResponse:
-        """The answer itself, for MCP."""
+        """Return the answer as a model; MCP calls this directly."""
         async with aclosing(await self._begin(question)) as events:
             return await self._answering.fold(events)
 
@@ -111,7 +112,7 @@ class Asking:
         return Response(self.form.body(answer).model_dump_json(), media_type="application/json")
 
     async def _open(self, question: ChatRequest) -> tuple[Event, AsyncGenerator[Event, None]]:
-        """The first event, as soon as there is one, and the generator of the others."""
+        """Wait for the first event. Return it and the generator of the others."""
         events = await self._begin(question)
         self.held.push_async_callback(events.aclose)
         first = await anext(events)
@@ -126,19 +127,19 @@ class Asking:
         slot = await self.held.enter_async_context(admitted(self.request))
         services = services_of(self.request)
         if (edition := edition_of(self.request.scope)) and not (question.filters and question.filters.book):
-            # In the question, so that it is stored with the conversation.
+            # Added to the question, so that the edition is stored with the conversation.
             question = question.model_copy(update={"filters": edition.but(question.filters)})
         async with in_time(self.request):
             left = deadline_of(self.request) - asyncio.get_running_loop().time()
             prepared = await self._answering.prepare(question, _releasing(services, slot), left, self.history)
-        slot.give_back()  # what follows is waiting: for the model, or for the client to read
+        slot.give_back()  # from here on, the request only waits for the model or for its client
         events = self._answering.stream(prepared, services)
         return self._observed(events, trace)
 
     async def _observed(
         self, events: AsyncGenerator[Event, None], trace: AnswerTrace | None
     ) -> AsyncGenerator[Event, None]:
-        """The events as this route sends them. Metrics, trace and log see each of them."""
+        """Yield the events in the format of this route. Record them in the metrics, the trace and the log."""
         first = True
         async with aclosing(events):
             async for event in events:
@@ -168,7 +169,7 @@ class Asking:
 
 
 class SlotReleasingWriter:
-    """The same writer, but it releases the slot while the model rewrites a follow-up."""
+    """Wraps a writer and releases the slot while the model rewrites a follow-up."""
 
     def __init__(self, inside: Writer, slot: Slot) -> None:
         self._inside, self._slot = inside, slot
@@ -189,7 +190,7 @@ def _releasing(services: Any, slot: Slot) -> Any:
 
 
 async def asking(request: Request) -> AsyncIterator[Asking]:
-    """A question whose resources are released after its response, also a streamed one, has been sent."""
+    """Yield an `Asking`. Its resources are released after the response, streamed or not, has been sent."""
     async with AsyncExitStack() as held:
         yield Asking(request, held)
 
@@ -240,7 +241,7 @@ async def chat_stream(body: Question, asking: AskingOf) -> Response:
 
 
 def _warned(body: ChatBody, response: Response) -> Response:
-    """The response, with a header that lists the ignored parts of the request."""
+    """Add a header that lists the ignored parts of the request, if there are any."""
     if warning := body.warning():
         response.headers["Warning"] = f'299 chapterverse "{warning}"'
     return response

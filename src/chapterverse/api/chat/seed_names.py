@@ -44,7 +44,7 @@ class ChatBody(ChatRequest):
     model_config = ConfigDict(extra="allow")
 
     def question(self) -> ChatRequest:
-        """The question in the names of this API."""
+        """Return the question with the field names of this API."""
         given = {name: getattr(self, name) for name in self.model_fields_set & ChatRequest.model_fields.keys()}
         if self.module_filter:
             if self.filters and self.filters.module:
@@ -56,7 +56,7 @@ class ChatBody(ChatRequest):
         return ChatRequest.model_validate(given)
 
     def warning(self) -> str | None:
-        """The text of the `Warning` header; None if nothing was ignored."""
+        """Return the text of the `Warning` header, or None if nothing was ignored."""
         names = [json.dumps(name[:LONGEST_NAME])[1:-1] for name in list(self.model_extra or {})[:MOST_NAMED]]
         return f"ignored fields: {', '.join(names)}" if names else None
 
@@ -69,12 +69,12 @@ class RunBody(ChatBody):
     )
 
     def question(self) -> ChatRequest:
-        """The question in the names of this API, with `top_k` lowered to its maximum."""
+        """Return the question with the field names of this API. `top_k` is lowered to its maximum."""
         limited = self.model_copy(update={"top_k": min(self.top_k, MAX_TOP_K)}) if self.top_k > MAX_TOP_K else self
         return super(RunBody, limited).question()
 
     def warning(self) -> str | None:
-        """The text of the `Warning` header; None if nothing was changed or ignored."""
+        """Return the text of the `Warning` header, or None if nothing was changed or ignored."""
         lowered = f"top_k lowered to {MAX_TOP_K}" if self.top_k > MAX_TOP_K else None
         return "; ".join(filter(None, (lowered, super().warning()))) or None
 
@@ -140,18 +140,18 @@ class RunResponse(ChatResponse, RunSummary):
 
 
 class RunForm:
-    """How `/chat/run` writes an answer."""
+    """The response format of `/chat/run`."""
 
     def __init__(self, query: str, *, in_words: bool) -> None:
         self._query = query
         self._in_words = in_words
 
     def revise(self, event: Event) -> Iterable[Event]:
-        """The same event."""
+        """Return the event unchanged."""
         return (event,)
 
     def body(self, answer: ChatResponse) -> BaseModel:
-        """The answer with all names."""
+        """Return the answer with the additional names."""
         citations: dict[str, RunCitation] = {}
         for source in answer.sources:
             cited = RunCitation(page_title=source.page_title, page_url=_page_of(source), module_name=source.module)
@@ -164,7 +164,7 @@ class RunForm:
         )
 
     def write(self, event: Event) -> bytes:
-        """One message for each event, with all names."""
+        """Serialize the event as one message, with the additional names."""
         fields: dict[str, Any] = event.model_dump(mode="json")
         if isinstance(event, ChunkEvent | SourcesEvent):
             fields["sources"] = [_named(source) for source in event.sources]

@@ -1,8 +1,8 @@
 """Server-Sent Events: one `data:` line for each event, and comments as heartbeats.
 
-A response class of our own, because `sse-starlette` replaces uvicorn's signal handler when imported, cuts streams at
-shutdown without their last event, and costs three times as much per event; a plain `StreamingResponse` has no heartbeat
-and leaves a generator that waits at its `yield` open when the client disconnects.
+We use our own response class, because `sse-starlette` replaces uvicorn's signal handler when imported, ends streams at
+shutdown without a last event, and costs three times as much per event. A plain `StreamingResponse` has no heartbeat,
+and does not close a generator that is suspended at a `yield` when the client disconnects.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def data(content: str) -> bytes:
-    """One message of a stream."""
+    """Format one message of a stream."""
     return f"data: {content}\n\n".encode()
 
 
@@ -46,7 +46,7 @@ class EventStream(Response):
         self.background = None
         self.init_headers({"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         self._events = events
-        self._first = first  # was read already, to see whether there is an answer
+        self._first = first  # already read, to find out whether there is an answer
         self._write = write
         self._deadline = deadline  # in the time of the event loop
         self._heartbeat = heartbeat
@@ -55,7 +55,7 @@ class EventStream(Response):
         self._sending = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send all events, unless the client disconnects or the server stops before."""
+        """Send all events, unless the client disconnects or the server stops first."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         sending = asyncio.create_task(self._send_all(send))
         others = [asyncio.create_task(disconnected(receive)), asyncio.create_task(self._beat(send))]
@@ -84,10 +84,10 @@ class EventStream(Response):
     async def _send_event(self, send: Send, event: Event) -> None:
         last = isinstance(event, DoneEvent | ErrorEvent)
         await self._send(send, self._write(event), last=last)
-        self._ended = last  # only now: `send` waits for a slow client
+        self._ended = last  # set only after `_send`, which waits for a slow client
 
     async def _send_error(self, send: Send, reason: ChapterverseError) -> None:
-        """Send an `error` as the last event: the server stops, or the client reads too slowly."""
+        """Send an `error` as the last event, because the server stops or the answer took too long."""
         if not self._ended:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LAST_EVENT_SECONDS):

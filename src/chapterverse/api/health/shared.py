@@ -32,8 +32,8 @@ MOST: Final = 1000  # characters of a message
 _THIS_HOST: Final = ("", "localhost", "host.docker.internal")
 _VERSION: Final = 1  # of the stored format
 
-# Returns the stored state, its remaining milliseconds, and whether the caller shall probe: if the state is too old and
-# no other worker is probing. Remaining times longer than we set are ignored: the clock was set back.
+# Returns the stored state, its remaining milliseconds, and whether the caller must probe, because the state is too old
+# and no other worker is probing. Remaining times longer than any we set are ignored: the clock was set back.
 _LOOK: Final = """
 local longest, lock = tonumber(ARGV[2]), tonumber(ARGV[4])
 local held = redis.call('PTTL', KEYS[2])
@@ -68,8 +68,8 @@ class SharedHealth:
         self._alone_until = 0.0
 
     async def see(self, dependency: Dependency, probe: Callable[[], Awaitable[Seen]]) -> Seen:
-        """A recent state from another worker, or the result of this worker's probe. A failure of Redis is not an
-        error."""
+        """Return a recent state from another worker, or the result of this worker's probe. If Redis fails, this worker
+        probes."""
         if dependency.remote is None or time.monotonic() < self._alone_until:
             return await probe()
         name = name_of(dependency.remote)
@@ -88,15 +88,15 @@ class SharedHealth:
         return seen
 
     async def _load(self, name: str, turn: str, engine: str) -> Seen | None:
-        """The stored state; None if it is this worker's turn to probe. While another worker probes, an older state is
-        returned; if there is none, its result is waited for."""
+        """Return the stored state, or None if this worker must probe. While another worker probes, return an older
+        state, or wait for the result if there is none."""
         began = time.monotonic()
         longest = REMEMBER_SECONDS + PROBE_SECONDS
         for _ in range(
             round(LOCK_SECONDS / LOOK_SECONDS) + 2
         ):  # counted, so that a blocked worker does not give up too early
             waited = time.monotonic() - began
-            # The remaining seconds that a state needs to be recent enough. 0 is for a missing state.
+            # The remaining seconds that a state needs to be recent enough; never 0, which means that there is none.
             least = max(longest - REMEMBER_SECONDS - waited, 0.001)
             times = _milliseconds(least), _milliseconds(longest), turn, _milliseconds(LOCK_SECONDS)
             answer = await self._ask("EVAL", _LOOK, 2, name, f"{name}:probed-by", *times, seconds=SECONDS)
@@ -127,8 +127,9 @@ class SharedHealth:
 
 
 def name_of(remote: Remote) -> str:
-    """The Redis key of a server: the same on all hosts for the same server, use and user. Only two hexadecimal digits
-    of a digest of passwords and keys are used: they change with a new key and do not help to guess it."""
+    """Return the Redis key of a server. It is the same on all hosts for the same server, use and user. It contains only
+    two hexadecimal digits of a digest of passwords and keys, which change with a new key and do not help to guess
+    it."""
     parts = urlsplit(remote.url)
     login, _, place = parts.netloc.rpartition("@")
     secrets = _digest(login, parts.query, remote.key)[:2]

@@ -74,7 +74,7 @@ class ReadArguments(Strict):
         return self
 
     async def id(self, index: Index) -> str:
-        """The id of the page. If several books have the address, the first of them is used."""
+        """Return the id of the page. If several books have a page at the address, use the first."""
         if self.page_id:
             return self.page_id
         scope = await editions_in(SearchFilters(book=self.book, version=self.version), index)

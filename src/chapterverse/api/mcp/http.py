@@ -1,7 +1,7 @@
 """MCP over streamable HTTP without sessions: each POST gets one JSON response, and any worker can serve any call.
 
-`access/guard.py` has counted each request and checked its key before. Each tool call takes a slot, as in `/chat` and
-`/search`. If the client disconnects, the call is cancelled.
+`access/guard.py` counts each request and checks its key before it gets here. Tools that search, answer or read take a
+slot, as `/chat` and `/search` do. If the client disconnects, the call is cancelled.
 """
 
 import asyncio
@@ -41,28 +41,28 @@ class HttpCall:
         return services_of(self.request)
 
     def slot(self) -> AbstractAsyncContextManager[object]:
-        """A slot of the server, in turn with all other clients."""
+        """Return a context manager that waits for a slot of the server and holds it."""
         return admitted(self.request)
 
     async def answer(self, question: ChatRequest) -> ChatResponse:
-        """The answer as `/chat` gives it, with its slot, deadline and metrics."""
+        """Answer as `/chat` does, with the same slots, deadline and metrics."""
         async with AsyncExitStack() as held:
             return await Asking(self.request, held).answered(question)
 
     def failed(self, failure: ChapterverseError) -> None:
-        """Log and count it like any other error."""
+        """Record the error in the request log and the metrics."""
         note(self.request.scope, error_code=failure.code)
 
 
 class Sessions:
-    """Opens the MCP SDK with the first request, because importing it takes half a second."""
+    """Loads the MCP SDK at the first request, because importing it takes half a second."""
 
     def __init__(self) -> None:
         self._opening: asyncio.Task[StreamableHTTPSessionManager] | None = None
         self._life: asyncio.Task[None] | None = None
 
     async def opened(self) -> "StreamableHTTPSessionManager":
-        """The SDK's session manager. Concurrent first requests wait for the same opening."""
+        """Return the SDK's session manager. Concurrent first requests wait for the same task to open it."""
         if self._opening is None:
             self._opening = asyncio.create_task(self._open())
         return await asyncio.shield(self._opening)
@@ -93,7 +93,7 @@ def _make_sessions() -> "StreamableHTTPSessionManager":
 
 
 async def _live(sessions: "StreamableHTTPSessionManager", running: asyncio.Event) -> None:
-    """Keep it open in a task of its own: its task group must be closed by the task that opened it."""
+    """Keep the session manager open. It has its own task, because the task that opens a task group must close it."""
     async with sessions.run():
         running.set()
         await asyncio.Event().wait()
@@ -133,7 +133,7 @@ def mcp_route(origins: Sequence[str]) -> Route:
 
 
 def _once(body: bytes) -> Receive:
-    """A `receive` that returns a body that was read already, and then waits for ever."""
+    """Return a `receive` that gives a body that was already read, and then waits for ever."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive() -> Message:

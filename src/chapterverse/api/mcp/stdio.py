@@ -1,7 +1,7 @@
 """MCP over stdin and stdout, for a client that starts this process.
 
-It ends when stdin is closed or at Ctrl-C. Meanwhile the SDK redirects other output from stdout to stderr. There are no
-limits, because the process has only one client.
+The server ends when stdin is closed or on Ctrl-C. While it runs, the SDK redirects other output from stdout to stderr.
+There are no limits, because the process has only one client.
 """
 
 import asyncio
@@ -29,17 +29,17 @@ class StdioCall:
     services: Services
 
     def slot(self) -> AbstractAsyncContextManager[None]:
-        """Nothing to wait for."""
+        """Return a context manager that does nothing."""
         return contextlib.nullcontext()
 
     async def answer(self, question: ChatRequest) -> ChatResponse:
-        """The answer to a question."""
+        """Answer a question."""
         prepared = await answering.prepare(question, self.services)
         async with aclosing(answering.stream(prepared, self.services)) as events:
             return await answering.fold(events)
 
     def failed(self, failure: ChapterverseError) -> None:
-        """Nothing is logged or counted."""
+        """Do nothing: calls over stdio are not logged or counted."""
 
 
 async def serve_stdio(services: Services) -> None:
@@ -51,8 +51,8 @@ async def serve_stdio(services: Services) -> None:
 
 
 async def _lines() -> AsyncIterator[str]:
-    """The lines of stdin. With the SDK's own reader, Ctrl-C waits for another line of input. This reads in a daemon
-    thread, which is abandoned instead."""
+    """Yield the lines of stdin. They are read in a daemon thread, which is abandoned at exit. With the SDK's own
+    reader, Ctrl-C would wait for another line of input."""
     loop = asyncio.get_running_loop()
     lines: asyncio.Queue[bytes] = asyncio.Queue()
 

@@ -48,17 +48,17 @@ _INSTRUCTIONS = (
 
 
 class Call(Protocol):
-    """The transport's side of a call: its services and its limits."""
+    """One call of a client. Each transport provides its own services and limits."""
 
     @property
     def services(self) -> Services:
         """The services that answer the call."""
 
     def slot(self) -> AbstractAsyncContextManager[object]:
-        """A slot, which limits how many calls run at once."""
+        """Return a context manager that holds a slot. Slots limit how many calls run at once."""
 
     async def answer(self, question: ChatRequest) -> ChatResponse:
-        """The answer to a question. It takes a slot itself."""
+        """Answer a question. This takes a slot itself."""
 
     def failed(self, failure: ChapterverseError) -> None:
         """Record that the call failed."""
@@ -75,11 +75,12 @@ class BookServer:
     call_of: Callable[[Any], Call]
 
     async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        """All tools."""
+        """List all tools."""
         return types.ListToolsResult(tools=[tool for tool, _ in _TOOLS.values()])
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        """Run a tool. An error in it is a result, so that the model that called it can see and correct it."""
+        """Run a tool. Its errors are returned as results, so that the calling model can see them and correct the
+        call."""
         if params.name not in _TOOLS:
             raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name}. There are: {', '.join(_TOOLS)}.")
         call = self.call_of(context.request)
@@ -99,7 +100,7 @@ class BookServer:
     async def list_resources(
         self, context: Context, part: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """The pages of the book, in reading order."""
+        """List the pages of the book, in reading order."""
         cursor = (part.cursor if part else None) or "0"
         if not cursor.isdecimal():
             raise MCPError(types.INVALID_PARAMS, f"{cursor} is not a cursor of this list.")
@@ -123,7 +124,7 @@ class BookServer:
     async def list_templates(
         self, _: Context, __: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        """The URI template of a page."""
+        """List the URI template of a page."""
         template = types.ResourceTemplate(
             name="page",
             title="A page of the book",
@@ -136,7 +137,7 @@ class BookServer:
     async def read_resource(
         self, context: Context, wanted: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        """One page's stored text."""
+        """Return the stored text of a page."""
         call = self.call_of(context.request)
         try:
             if not wanted.uri.startswith(PAGES):
@@ -150,7 +151,7 @@ class BookServer:
 
 
 def book_server(call_of: Callable[[Any], Call]) -> Server[Any]:
-    """The server, for any transport."""
+    """Create the server, for any transport."""
     handlers = BookServer(call_of)
     return Server(
         "chapterverse",

@@ -1,6 +1,6 @@
 """Routes for clients of OpenAI's chat completions: the book as a model.
 
-The client sends the conversation; it becomes a question with earlier turns. The events of an answer become a
+The conversation that the client sends becomes a question with earlier turns. The events of an answer become a
 completion, with markers as Markdown footnotes and sources as `citations`. The database is not used. Limits, deadlines
 and streams are those of `chat`.
 """
@@ -107,7 +107,7 @@ async def models(services: ServicesOf) -> ModelList:
 
 
 def read(wanted: CompletionRequest) -> tuple[ChatRequest, list[Turn]]:
-    """The last question of a conversation, and the turns before it."""
+    """Return the last question of a conversation and the turns before it."""
     asked = [number for number, message in enumerate(wanted.messages) if isinstance(message, UserMessage)]
     if not asked:
         raise ValidationFailed("messages: must contain one with the role user; the last of them is the question")
@@ -123,14 +123,15 @@ def read(wanted: CompletionRequest) -> tuple[ChatRequest, list[Turn]]:
 
 
 def _turn(question: str, answer: str) -> Turn:
-    """A turn that the client sent. Only its text shows whether it offered to search the whole book."""
+    """Make a turn from a question and an answer that the client sent. The text of the answer is the only sign that it
+    offered to search the whole book."""
     if OFFER in answer:
         return Turn(session_id="", query=question, response=answer, mode="selected_text", status="refused")
     return Turn(session_id="", query=question, response=answer)
 
 
 def _turns(messages: Sequence[ChatMessage]) -> Iterator[Turn]:
-    """Questions with the answers that followed. A question without one, as after an error, is skipped."""
+    """Yield each question with its answer. A question without an answer, as after an error, is skipped."""
     question = ""
     for message in messages:
         if isinstance(message, UserMessage):
@@ -141,7 +142,7 @@ def _turns(messages: Sequence[ChatMessage]) -> Iterator[Turn]:
 
 
 def _without_notes(text: str) -> str:
-    """An answer of this API without its footnotes, with markers instead."""
+    """Remove the notes from an answer of this API, undo its escaping, and turn footnotes back into markers."""
     lines = text.split("\n")
     end = next((number for number, line in enumerate(lines) if _NOTES.match(line)), len(lines))
     return _NOTE.sub(r"[\1]", unescaped("\n".join(lines[:end]))).strip()
@@ -158,7 +159,7 @@ class Footnotes:
         self._places: list[tuple[int, int, int]] = []  # start, end and number of each footnote's marker
 
     def revise(self, event: Event) -> Iterator[Event]:
-        """The event with footnotes instead of markers. The notes are sent as text before the sources."""
+        """Yield the event with footnotes instead of markers. The notes are sent as text before the sources."""
         if isinstance(event, ChunkEvent):
             if shown := self._inert.feed(_marked(event.content)):
                 yield self._text(shown)
@@ -181,7 +182,7 @@ class Footnotes:
         return ChunkEvent(content=text)
 
     def annotations(self, sources: Sequence[SourceCitation]) -> list[UrlCitation]:
-        """The positions at which the text cites pages."""
+        """Return the positions at which the text cites pages."""
         return [
             UrlCitation(
                 start_index=start,
@@ -194,19 +195,19 @@ class Footnotes:
         ]
 
     def _note(self, number: int, source: SourceCitation) -> str:
-        """A footnote: place, address and quote."""
+        """Return a footnote with place, address and quote."""
         place = inert_line(source.place)
         where = place if source.source_url == SELECTION else f"{place} — {link_to(self._address(source))}"
         return f"[^{number}]: {where}: “{inert_line(source.gist)}”"
 
     def _address(self, source: SourceCitation) -> str:
-        """Where a reader can open the source: at its own address, or in the reader of this server."""
+        """Return the address at which a reader can open the source: its own, or that of the reader page here."""
         own = source.source_url.lower().startswith(("http://", "https://"))
         return source.source_url if own or not source.reader_url else self._site + source.reader_url
 
 
 class Footnoted(Footnotes):
-    """The form of a completion: text with footnotes, whole or in chunks."""
+    """The format of a completion: text with footnotes, whole or in chunks."""
 
     def __init__(self, wanted: CompletionRequest, site: str) -> None:
         super().__init__(site)
@@ -220,7 +221,7 @@ class Footnoted(Footnotes):
         self._sources: Sequence[SourceCitation] = ()
 
     def body(self, answer: ChatResponse) -> BaseModel:
-        """The whole completion."""
+        """Return the whole completion."""
         message = CompletionMessage(
             content=answer.answer, annotations=self._annotated(answer.sources), citations=answer.sources
         )
@@ -228,7 +229,7 @@ class Footnoted(Footnotes):
         return Completion(**self._common, choices=[choice], usage=_usage(answer.metadata))
 
     def write(self, event: Event) -> bytes:
-        """The chunks for an event. Sources have none: they are in the last chunk."""
+        """Return the chunks for an event. Sources have no chunk of their own: they are in the last one."""
         match event:
             case ChunkEvent():
                 return self._chunk(content=event.content)

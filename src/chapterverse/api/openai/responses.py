@@ -75,7 +75,7 @@ class ResponseRequest(Lenient):
     chapterverse: Wishes | None = None
 
     def conversation(self) -> CompletionRequest:
-        """The request as a chat completion."""
+        """Return the request as a chat completion."""
         return CompletionRequest(messages=self.input, model=self.model, chapterverse=self.chapterverse)
 
 
@@ -185,7 +185,7 @@ async def respond(wanted: Annotated[ResponseRequest, Body(openapi_examples=_EXAM
 
 
 class ResponseForm(Footnotes):
-    """The form of a response: whole or as events."""
+    """The format of a response: whole or as events."""
 
     def __init__(self, model: str, site: str) -> None:
         super().__init__(site)
@@ -196,11 +196,11 @@ class ResponseForm(Footnotes):
         self._sources: Sequence[SourceCitation] = ()
 
     def body(self, answer: ChatResponse) -> BaseModel:
-        """The whole response."""
+        """Return the whole response."""
         return self._response(answer.answer, answer.sources, answer.status == "truncated", answer.metadata)
 
     def write(self, event: Event) -> bytes:
-        """The events of the Responses API for one event of an answer."""
+        """Return the events of the Responses API for one event of an answer."""
         match event:
             case ChunkEvent():
                 self._text_so_far += event.content

@@ -257,7 +257,7 @@ _CODES: Final = {"unauthorized": "invalid_api_key", "rate_limited": "rate_limit_
 
 
 def in_openai_words(body: ErrorResponse, status: int) -> CompletionError:
-    """The same error in OpenAI's schema."""
+    """Convert an error body to OpenAI's schema."""
     faults = (body.details or {}).get("errors") or [{}]
     return CompletionError(
         error=Fault(

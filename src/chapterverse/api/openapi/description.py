@@ -1,7 +1,7 @@
-"""The OpenAPI description: FastAPI's own, corrected.
+"""Makes the OpenAPI description from that of FastAPI.
 
-Differences from FastAPI's: invalid requests are 400 instead of 422, events have schemas, and routes that need a key say
-so if keys are configured.
+Differences from FastAPI's: invalid requests are 400 instead of 422, events have schemas, `/mcp` is included, and routes
+that need a key say so.
 """
 
 from typing import Any
@@ -72,7 +72,7 @@ _MCP_STATUSES: dict[str, str] = {
 
 
 def _mcp() -> dict[str, Any]:
-    """The description of `/mcp`, a route that FastAPI does not know."""
+    """Return the description of `/mcp`, a route that FastAPI does not know."""
     error = {"content": {"application/json": {"schema": _MCP_ERROR}}}
     responses: dict[str, Any] = {
         "200": {
@@ -86,7 +86,7 @@ def _mcp() -> dict[str, Any]:
 
 
 def describe(app: FastAPI, with_keys: bool) -> dict[str, Any]:
-    """The description of all routes; it is made once."""
+    """Return the description of all routes. It is made at the first call and cached."""
     if app.openapi_schema is None:
         schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
         components = schema["components"]

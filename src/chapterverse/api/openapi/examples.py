@@ -192,8 +192,8 @@ _CHUNK: Final[TypeAdapter[CompletionChunk | CompletionError]] = TypeAdapter(Comp
 
 
 def _stream(names: Sequence[str], messages: Iterable[str], end: str = "") -> dict[str, Any]:
-    """The OpenAPI content of server-sent events: the schema of one event, whose data is JSON in a string. `end`: the
-    data of the last event, if it is not JSON."""
+    """Return the OpenAPI content for server-sent events: the schema of one event, whose data is JSON in a string, and
+    an example. `end`: the data of the last event, if it is not JSON."""
     data: dict[str, Any] = {
         "type": "string",
         "contentMediaType": "application/json",
