@@ -4,7 +4,8 @@ Names are those of the specification. The internal dataclasses are in `book.py`.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -41,6 +42,9 @@ from chapterverse.fields import (
 Mode = Literal["general", "selected_text"]
 ConfidenceLevel = Literal["high", "medium", "low", "insufficient"]
 Status = Literal["answered", "refused", "truncated"]
+
+# Lines of Markdown that say nothing: between the rows of a table, around code, between paragraphs, and "…".
+_BETWEEN = re.compile(r"[|:…\s-]*|\s*(?:`{3,}|~{3,}).*")
 
 Rating = Literal["up", "down"]
 Reason = Literal["wrong", "incomplete", "off_topic", "unclear", "outdated", "other"]
@@ -314,6 +318,17 @@ class RetrievedPassage(Place):
         return cls(**chunk.model_dump(include=set(Place.model_fields)), score=chunk.relevance_score)
 
 
+class NearSection(RetrievedPassage):
+    """A section that comes near to a refused question."""
+
+    quote: str = Field("", description="The part of it that comes nearest to the question, as Markdown; may be empty.")
+
+    def quoted(self, write: Callable[[str], str] = str) -> str:
+        """Return the quote as an indented line below the section, empty if there is none. `write` escapes it."""
+        lines = [line.strip("| ") for line in self.quote.splitlines() if not _BETWEEN.fullmatch(line)]
+        return f"\n  “{write(' · '.join(lines))}”" if lines else ""
+
+
 class AnswerMetadata(Frozen):
     """Times, tokens and calls of an answer."""
 
@@ -347,7 +362,7 @@ class AnswerSummary(Frozen):
     disclaimer: str | None = Field(None, description="A note for an answer of low confidence.")
     status: Status
     advice: str | None = Field(None, description="With a refusal: what was searched for, and what the book covers.")
-    nearest: list[RetrievedPassage] = Field(default_factory=list, description="With a refusal: the nearest sections.")
+    nearest: list[NearSection] = Field(default_factory=list, description="With a refusal: the nearest sections.")
     editions: list[EditionName] = Field(
         default_factory=list,
         description="The editions that were searched: the latest version of each book, or those named.",

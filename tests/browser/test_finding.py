@@ -118,6 +118,14 @@ def test_large_book_has_the_open_chapter_and_the_script_adds_the_others(browser:
             assert [size for name, size in entries if "/contents/" in name] == [0], "the contents are fetched once"
 
 
+def test_title_page_of_a_large_book_has_the_ask_panel_and_the_search(browser: Browser, scripted: Scripted) -> None:
+    with scripted_server(Shelf(MANY), scripted) as server, visiting(browser, server.url) as page:
+        expect(page.locator("main .cover")).to_be_visible()
+        for name in ("#cv-ask", "#cv-search-button"):
+            expect(page.locator(name)).to_be_visible()
+        expect(page.locator(".contents details a[data-url]")).to_have_count(300)
+
+
 # ── search ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

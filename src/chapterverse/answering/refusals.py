@@ -2,12 +2,18 @@
 
 import re
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Final
 
 from chapterverse.answering.scope import Scope, Selection
 from chapterverse.conversations.topic import shorten
+from chapterverse.evidence.gate import word_share
+from chapterverse.evidence.passages import Evidence
 from chapterverse.language import content_words, stem, stems
-from chapterverse.models import ChunkResult, RetrievedPassage, SearchResult
+from chapterverse.models import ChunkResult, NearSection, SearchResult
+from chapterverse.trained import UNREAD
+from chapterverse.writing import Reading
+from chapterverse.writing.cutting import cut_excerpt
 
 NOT_FOUND: Final = "I couldn't find relevant information in the documentation for your question."
 NOT_IN_BOOK: Final = "I don't have information about that in the available documentation."
@@ -18,6 +24,7 @@ SELECTION_READ: Final = "Only the selection was read."  # how the advice about a
 
 NEAREST: Final = 3  # sections that are named with a refusal
 NEAR: Final = 0.6  # minimum relevance of a section that is named
+LONGEST_UNIT: Final = 300  # characters of a unit that is quoted from it
 _NAMED_WORDS: Final = 3  # maximum of a question's words that are named
 
 _LONGEST_TOPIC = 120  # characters: a longer question is cut, the reader knows what was asked
@@ -42,16 +49,30 @@ def is_refusal(sentence: str) -> bool:
     return _REFUSAL.fullmatch(sentence.strip(" *_")) is not None
 
 
-def nearest_sections(found: SearchResult, least: float = NEAR) -> list[RetrievedPassage]:
-    """Return the sections nearest to a question, each once, best first. Sections below `least` are left out; if all are
-    below it, the best result is returned."""
-    near: dict[tuple[str, str], ChunkResult] = {}
-    for chunk in [one for one in found.results if one.relevance_score >= least] or found.results[:1]:
-        near.setdefault((chunk.page_id, chunk.section_heading), chunk)
-    return [RetrievedPassage.of(chunk) for chunk in list(near.values())[:NEAREST]]
+def nearest_sections(
+    question: str, found: SearchResult, readings: Sequence[Reading] = (), least: float = NEAR
+) -> list[NearSection]:
+    """Return the sections nearest to a question, each once, best first, with their nearest words. Sections below
+    `least` are left out; if all are below it, the best result is returned."""
+    near: dict[tuple[str, str], NearSection] = {}
+    results = list(zip_longest(found.results, readings))
+    for chunk, reading in [one for one in results if one[0].relevance_score >= least] or results[:1]:
+        if (place := (chunk.page_id, chunk.section_heading)) not in near and len(near) < NEAREST:
+            near[place] = NearSection.of(chunk).model_copy(update={"quote": _nearest_words(question, chunk, reading)})
+    return list(near.values())
 
 
-def advise(question: str, scope: Scope, nearest: Sequence[RetrievedPassage]) -> str:
+def _nearest_words(question: str, chunk: ChunkResult, reading: Reading | None) -> str:
+    """Return the unit of a chunk that comes nearest to the question, with what it needs to be understood."""
+    (passage,) = Evidence(question).issue([chunk])
+    units = [unit for unit in passage.units if len(unit.text) <= LONGEST_UNIT]
+    read = reading.units if reading else {}
+    best = max(units, key=lambda unit: (read.get(unit.start, UNREAD), word_share(question, unit)), default=None)
+    excerpt = cut_excerpt(passage, {best.start: 0.0}, question, "", fill=False) if best else None
+    return excerpt.statement.text if excerpt else ""
+
+
+def advise(question: str, scope: Scope, nearest: Sequence[NearSection]) -> str:
     """Say what was searched for, and which words of the question are not in the nearest sections or the selection.
 
     The first line is for every client; the other lines list the sections for clients that cannot show links."""
@@ -63,7 +84,7 @@ def advise(question: str, scope: Scope, nearest: Sequence[RetrievedPassage]) -> 
     urls = {section.source_url for section in nearest}
     texts = [f"{chunk.breadcrumb} {chunk.chunk_text}" for chunk in scope.found.results if chunk.source_url in urls]
     said = f"{searched} {_lack('The nearest sections do', question, ' '.join(texts))}"
-    return "\n".join([said, *(f"- {section.place}: {section.source_url}" for section in nearest)])
+    return "\n".join([said, *(f"- {one.place}: {one.source_url}{one.quoted()}" for one in nearest)])
 
 
 def _lack(subject: str, question: str, text: str) -> str:

@@ -45,6 +45,7 @@ from chapterverse.models import (
     Event,
     Highlight,
     Mode,
+    NearSection,
     RetrievalRequest,
     RetrievedEvent,
     RetrievedPassage,
@@ -305,7 +306,7 @@ class _Answer:
         off = found and found.confidence and found.confidence.max_similarity < PLAINLY_OFF
         return refusals.NOT_IN_BOOK if off else None
 
-    async def _nearest(self) -> list[RetrievedPassage]:
+    async def _nearest(self) -> list[NearSection]:
         """Return the sections nearest to a refused question. If the filters exclude everything, search without them."""
         found = self.prepared.found
         if found is None:
@@ -317,7 +318,7 @@ class _Answer:
                 found = await retrieve_with_retry(anything, self.services.embedder, self.services.index)
             except ChapterverseError:
                 return []
-        return refusals.nearest_sections(found)
+        return refusals.nearest_sections(self.prepared.asked, found, self.prepared.scope.readings)
 
     async def _done(self, *, refused: bool) -> DoneEvent:
         prepared, counts, usage = self.prepared, self.gate.counts, self.gate.usage

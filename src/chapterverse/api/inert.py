@@ -155,7 +155,7 @@ def unescaped(text: str) -> str:
 def advice_of(done: AnswerSummary) -> list[str]:
     """The paragraphs after a refusal: what was searched for, and the nearest sections as a list of links."""
     first = inert((done.advice or "").partition("\n")[0])
-    sections = [f"- {inert_line(section.place)}: {link_to(section.source_url)}" for section in done.nearest]
+    sections = [f"- {inert_line(one.place)}: {link_to(one.source_url)}{one.quoted(inert_line)}" for one in done.nearest]
     return [first, "\n".join(sections)] if sections else [first]
 
 

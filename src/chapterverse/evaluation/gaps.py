@@ -139,7 +139,7 @@ async def find_troubled(asked: Sequence[AskedQuestion], engines: Engines) -> lis
         scope = await read_book(request, (), engines, shared_reader())
         one.chance = probability(fitted()["answerable"], ReaderSigns.of(scope, one.text))
         one.near = max((chunk.similarity_score for chunk in scope.found.results), default=0.0)
-        one.nearest = tuple(nearest_sections(scope.found, least=0.0))
+        one.nearest = tuple(nearest_sections(one.text, scope.found, scope.readings, least=0.0))
     return [one for one in unsure if one.trouble]
 
 

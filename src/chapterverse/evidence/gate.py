@@ -262,7 +262,7 @@ class Gate:
         asked = stems(self._evidence.question)
         own = stems(unit.model_text if unit.kind == "code" else f"{unit.head} {unit.model_text}")
         covered = len(asked & (own | stems(passage.breadcrumb))) * 2 >= len(asked)
-        return bool(asked & own) and (covered or _share(statement.text, unit) >= 0.3)
+        return bool(asked & own) and (covered or word_share(statement.text, unit) >= 0.3)
 
     def _understandable(self, units: list[IssuedUnit]) -> list[IssuedUnit]:
         """Return the units in order. One that refers back gets the unit before it; if it cannot, it is dropped."""
@@ -414,12 +414,12 @@ def speaks_of_absence(text: str) -> bool:
 def _cited(statement: Statement, evidence: Evidence, units: Sequence[IssuedUnit], least: float) -> Sequence[IssuedUnit]:
     """Return the units that a statement names individually. If it names none, return the one of `units` that has most
     of its words, if it has at least `least` of them."""
-    best = max(units, key=lambda unit: _share(statement.text, unit), default=None)
-    nearest = [best] if best and _share(statement.text, best) >= least else []
+    best = max(units, key=lambda unit: word_share(statement.text, unit), default=None)
+    nearest = [best] if best and word_share(statement.text, best) >= least else []
     return evidence.units_of(ref for ref in statement.named if ref.unit) or nearest
 
 
-def _share(text: str, unit: IssuedUnit) -> float:
+def word_share(text: str, unit: IssuedUnit) -> float:
     """Return the share of a text's content stems that a unit has."""
     wanted = stems(text)
     return len(wanted & stems(f"{unit.head} {unit.model_text}")) / len(wanted) if wanted else 0.0

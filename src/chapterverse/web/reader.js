@@ -138,7 +138,8 @@ class Reader {
 
   /** Tells the styles whether there is a book. Without one, asking and searching are disabled. */
   showWhetherThereIsABook() {
-    document.documentElement.dataset.book = this.contents.pages.length ? "open" : "none";
+    const { list } = at("contents").dataset; // of a large book's pages, fetched later
+    document.documentElement.dataset.book = list || this.contents.pages.length ? "open" : "none";
   }
 
   /** Shows the page of the current address. `scroll`: an earlier scroll position on it. */

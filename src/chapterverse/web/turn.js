@@ -248,7 +248,8 @@ export class Turn {
     const { page_title: page, section_heading: heading } = section;
     const crumb = [editionLabel(section), heading && heading !== page && page].filter(Boolean).join(" › ");
     const link = element("a", leading(this.actions.hrefOf(section)), heading || page);
-    return element("div", { class: "place" }, link, crumb && element("span", { class: "crumb", dir: "auto" }, crumb));
+    const quote = section.quote && element("blockquote", { class: "quote", dir: "auto" }, ...renderExcerpt(section.quote).nodes);
+    return element("div", { class: "place" }, link, crumb && element("span", { class: "crumb", dir: "auto" }, crumb), quote);
   }
 
   /** Shows a refusal. The nearest sections come first, because they help most. */
