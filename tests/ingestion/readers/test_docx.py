@@ -138,6 +138,12 @@ def test_rows_of_an_inner_table_are_only_in_their_cell() -> None:
     assert table.text.endswith("| c | d |")
 
 
+def test_number_of_any_length_is_read() -> None:
+    span = f'<w:gridSpan w:val="{"9" * 5_000}"/>'
+    (draft,) = read(_document(word_file(f"<w:tbl><w:tr>{_cell('a', span)}{_cell('b')}</w:tr></w:tbl>")))
+    assert draft.parts[0].text.startswith("| a | b |")
+
+
 @pytest.mark.parametrize(
     ("data", "why"),
     [

@@ -14,6 +14,7 @@ from xml.etree.ElementTree import Element
 
 from chapterverse.ingestion.document import Document, Draft, Unreadable
 from chapterverse.ingestion.inline import picture, plain, remove_private, styled
+from chapterverse.ingestion.limits import whole_number
 from chapterverse.ingestion.readers.archive import DAMAGE, refuse_bombs
 from chapterverse.ingestion.readers.cleaning import Cell, clean_inline
 from chapterverse.ingestion.readers.page_builder import PageBuilder
@@ -94,8 +95,8 @@ class _Word:
             found = _HEADING.fullmatch(name)
             outline = _value(node, "pPr/outlineLvl")
             level = int(next(filter(None, found.groups()))) if found else 0
-            if not level and outline.isdecimal() and int(outline) < 9:
-                level = int(outline) + 1
+            if not level and (depth := whole_number(outline, 9)) < 9:
+                level = depth + 1
             styles[node.get("styleId", "")] = _Style(
                 name, level, _value(node, "basedOn"), _value(node, "pPr/numPr/numId")
             )
@@ -249,8 +250,8 @@ class _Word:
             line: list[Cell] = []
             column = 0
             for cell in _unwrapped(row, "tc"):
-                across = _value(cell, "tcPr/gridSpan")
-                columns = int(across) if across.isdecimal() and 0 < int(across) < 100 else 1
+                across = whole_number(_value(cell, "tcPr/gridSpan"), 1)
+                columns = across if 0 < across < 100 else 1
                 merge = cell.find("tcPr/vMerge")
                 if merge is not None and merge.get("val") != "restart" and column in open_cells:
                     above, place = open_cells[column]
