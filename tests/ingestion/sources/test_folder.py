@@ -247,6 +247,20 @@ async def test_docs_folder_of_a_project_is_read(tmp_path: Path, configuration: s
     assert part.documents["ros2/nodes.md"].anchors == anchors
 
 
+async def test_spelling_of_the_path_does_not_change_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "textbook/mkdocs.yml", "textbook/docs/page.md", "textbook/other/x.md", "linked-2024/page.md")
+    (tmp_path / "linked").symlink_to("linked-2024")
+    monkeypatch.chdir(tmp_path / "textbook/other")
+    for place in ("../docs", "..", "../docs/../docs", "../../textbook"):
+        folder, found = await read(Path(place))
+        assert (folder.key, list(found.documents)) == ("textbook", ["textbook/page.md"]), place
+    assert Folder(Path("../../linked"), PLAIN).key == "linked"
+    monkeypatch.chdir(tmp_path / "textbook")
+    for place in ("docs", ".", "docs/..", str(tmp_path / "textbook/docs")):
+        folder, found = await read(Path(place))
+        assert (folder.key, list(found.documents)) == ("textbook", ["textbook/page.md"]), place
+
+
 async def test_output_of_the_generator_is_not_read(tmp_path: Path) -> None:
     write(tmp_path / "book", "conf.py", "index.rst", "build/index.html", "part/build/page.rst")
     _, found = await read(tmp_path / "book")
