@@ -157,6 +157,20 @@ async def test_failing_robots_txt_forbids_everything_but_a_missing_one_does_not(
     assert set((await read(site))[1].documents) == {"/"}
 
 
+async def test_start_of_a_large_robots_txt_is_obeyed(site: Site) -> None:
+    rules = "User-agent: *\nDisallow: /private\n" + "# a comment\n" * 50_000 + "Disallow: /a\n"
+    site.text("/robots.txt", rules)
+    site.page("/", "/private/x", "/a")
+    site.page("/a")
+    site.page("/private/x")
+    _, found = await read(site)
+    assert set(found.documents) == {"/", "/a"}
+    assert found.skipped == {"/private/x": "robots.txt"}
+    # the limit cuts `/private` off in its middle
+    site.text("/robots.txt", f"User-agent: *\nAllow: {'x' * 511_967}\nDisallow: /private\n")
+    assert set((await read(site))[1].documents) == {"/", "/a", "/private/x"}
+
+
 async def test_crawl_delay_is_kept_between_requests(site: Site) -> None:
     site.text("/robots.txt", "User-agent: *\nCrawl-delay: 0.05\n")
     site.page("/", "/a", "/b", "/c")
