@@ -367,6 +367,15 @@ async def test_declared_encodings_are_converted_if_valid(site: Site) -> None:
     assert found.documents["/wrong"].data == "<p>Bücher".encode("latin-1")
 
 
+@pytest.mark.parametrize("name", ["a.docx", "a.epub", "a.pdf"])
+async def test_packed_files_are_not_converted(site: Site, name: str) -> None:
+    data = bytes(range(256))
+    site.routes[f"/{name}"] = Answer(data, content_type="application/octet-stream; charset=ISO-8859-1")
+    site.sitemap(f"/{name}")
+    site.page("/")
+    assert (await read(site))[1].documents[f"/{name}"].data == data
+
+
 async def test_unparsable_page_does_not_stop_the_crawl(site: Site) -> None:
     site.page("/", "/deep", "/a")
     site.page("/a")
