@@ -39,6 +39,16 @@ def refuse(wanted: str) -> None:
     _refused.get({})[wanted] = None
 
 
+def is_readable(place: Path, within: Path) -> bool:
+    """Whether a path is a regular file inside of a folder, neither hidden nor too large. Both paths are resolved."""
+    if not place.is_relative_to(within) or any(part.startswith(".") for part in place.relative_to(within).parts):
+        return False
+    try:
+        return place.is_file() and place.stat().st_size <= MAX_BYTES
+    except OSError:
+        return False
+
+
 @dataclass(frozen=True, slots=True)
 class Included:
     """A file that was opened for a page."""
@@ -72,8 +82,8 @@ class Inclusion:
             return None
         outside = False
         for place in self._candidates(unquote(wanted.strip()), roots):
-            outside = outside or not self._is_within(place)
-            if place in self._open or not self._allowed(place):
+            outside = outside or not place.is_relative_to(self._within)
+            if place in self._open or not is_readable(place, self._within):
                 continue
             self._files += 1
             try:
@@ -110,14 +120,3 @@ class Inclusion:
             folders += [folder_here, *(above for above in folder_here.parents if above.is_relative_to(within))]
         for folder in folders:
             yield (folder / PurePosixPath(bare)).resolve()
-
-    def _is_within(self, place: Path) -> bool:
-        return place.is_relative_to(self._within)
-
-    def _allowed(self, place: Path) -> bool:
-        if not self._is_within(place) or any(part.startswith(".") for part in place.relative_to(self._within).parts):
-            return False
-        try:
-            return place.is_file() and place.stat().st_size <= MAX_BYTES
-        except OSError:
-            return False
