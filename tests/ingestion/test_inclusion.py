@@ -128,6 +128,11 @@ def test_include_without_a_file_is_left_out(book: Path) -> None:
     assert parts_of(book, "{{#include :two}}\n\nend", "mdbook") == [("paragraph", "end")]
 
 
+def test_include_through_a_circular_link_is_left_out(book: Path) -> None:
+    (book / "docs/loop").symlink_to("loop")
+    assert parts_of(book, '--8<-- "loop/x.md"\n\nend') == [("paragraph", "end")]
+
+
 def test_circular_includes_end(book: Path) -> None:
     (book / "docs/page.md").write_text('x\n\n--8<-- "page.md"\n')
     (book / "docs/a.md").write_text('A\n\n--8<-- "b.md"\n')

@@ -5,6 +5,7 @@ loop). Each page has a budget of files and characters, so that includes cannot m
 listed in the ledger (`refused_files`).
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -119,4 +120,4 @@ class Inclusion:
         else:
             folders += [folder_here, *(above for above in folder_here.parents if above.is_relative_to(within))]
         for folder in folders:
-            yield (folder / PurePosixPath(bare)).resolve()
+            yield Path(os.path.realpath(folder / PurePosixPath(bare)))  # `resolve` raises for circular links

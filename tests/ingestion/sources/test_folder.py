@@ -103,6 +103,7 @@ async def test_links_do_not_leave_the_folder(tmp_path: Path) -> None:
     (book / "loop").symlink_to(book)
     (book / "alias.md").symlink_to("part/inner.md")
     (book / "dangling.md").symlink_to("nowhere.md")
+    (book / "circular.md").symlink_to("circular.md")
     folder, found = await read(book)
     assert set(found.documents) == {"book/page.md", "book/alias.md", "book/part/inner.md"}
     assert found.skipped == {
@@ -110,7 +111,10 @@ async def test_links_do_not_leave_the_folder(tmp_path: Path) -> None:
         "book/folder": "a link to a folder",
         "book/loop": "a link to a folder",
     }
-    assert found.failed == {"book/dangling.md": "cannot be opened: No such file or directory"}
+    assert found.failed == {
+        "book/dangling.md": "cannot be opened: No such file or directory",
+        "book/circular.md": "cannot be opened: Too many levels of symbolic links",
+    }
     assert folder.complete
 
 
