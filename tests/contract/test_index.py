@@ -242,6 +242,20 @@ async def test_pages_are_replaced_and_removed(index: Index) -> None:
     assert (current.recipe, current.pages, current.chunks) == ("second", 3, 4)
 
 
+async def test_record_of_a_page_is_replaced_without_its_chunks(index: Index) -> None:
+    await publish(index, *BOOK)
+    before = await index.search(ask("ferret", limit=50))
+    record = replace(BOOK[0].record, content_hash="other", etag="tag")
+    async with index.writer() as writer:
+        await writer.put_record(BOOK[0].page, record)
+        published = await writer.publish(manifest("second"))
+    assert await index.search(ask("ferret", limit=50)) == before
+    assert await index.page(BOOK[0].page.page_id) == BOOK[0].page
+    assert (published.pages, published.chunks) == (4, 6)
+    async with index.writer() as writer:
+        assert writer.records[record.page_id] == record
+
+
 async def test_writer_that_does_not_publish_changes_nothing(index: Index, open_index: OpenIndex) -> None:
     await publish(index, *BOOK)
     before = await index.manifest()

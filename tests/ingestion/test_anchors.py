@@ -86,6 +86,11 @@ def test_explicit_anchor_is_reserved_except_for_github() -> None:
     assert found == {"github": "setup", "mkdocs": "setup_1", "sphinx": "id1"}
 
 
+def test_number_of_any_length_in_a_heading_is_kept() -> None:
+    anchor = f"a_{'9' * 5_000}"
+    assert _all("mkdocs", anchor, anchor) == [anchor, f"{anchor}_1"]
+
+
 def test_ten_thousand_equal_headings_have_distinct_anchors() -> None:
     for style in ("github", "mkdocs", "sphinx"):
         assert len(set(_all(style, *["Same"] * 10_000))) == 10_000

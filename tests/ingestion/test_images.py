@@ -22,6 +22,7 @@ def test_images_of_the_folder_are_copied(tmp_path: Path, base: str) -> None:
     write(tmp_path / "book", "docs/img/a b.png", "static/logo.svg", "docs/notes.txt", data=b"picture")
     (tmp_path / "out.png").write_bytes(b"secret")
     (tmp_path / "book/docs/link.png").symlink_to(tmp_path / "out.png")
+    (tmp_path / "book/docs/circular.png").symlink_to("circular.png")
     tree = Tree(str(tmp_path / "book/docs"), base, "book", within=str(tmp_path / "book"))
     start = base or "book"
     logo = "https://b.test/logo.svg" if base else "book/static/logo.svg"
@@ -29,6 +30,7 @@ def test_images_of_the_folder_are_copied(tmp_path: Path, base: str) -> None:
     others = [
         f"{start}/notes.txt",
         f"{start}/link.png",
+        f"{start}/circular.png",
         f"{start}/../../out.png",
         "https://else.test/x.png",
         f"{start}/gone.png",

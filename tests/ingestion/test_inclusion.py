@@ -48,6 +48,7 @@ def parts_of(
         ("mkdocs", '```python\n--8<-- "src/x.py:2:2"\n```', "a = 1"),
         ("mkdocs", "```python\n--8<--\nsrc/x.py\n--8<--\n```", "a = 1\nb = 2\nc = 3"),
         ("mkdocs", "{* ../src/x.py ln[4:4] hl[1] *}", "# Code above omitted 👆\n\nb = 2\n\n# Code below omitted 👇"),
+        ("mkdocs", "{* ../src/x.py ln[4:²] *}", "# Code above omitted 👆\n\nb = 2\nc = 3"),
         ("mkdocs", "```python\n{!../src/x.py!}\n```", "a = 1\nb = 2\nc = 3"),
         ("mkdocs", '```\n;--8<-- "src/x.py"\n```', '--8<-- "src/x.py"'),
         ("mdbook", "```rust\n{{#include ../src/y.rs:two}}\n```", "fn main() {\n    go();\n}"),
@@ -121,6 +122,15 @@ def test_nothing_outside_of_the_folder_is_opened(book: Path, name: str, form: st
     (book / "docs/link.txt").symlink_to(book.parent / "secret.txt")
     assert SECRET not in str(parts_of(book, f"{form.format(name)}\n\n```\n{form.format(name)}\n```\n\nend"))
     assert "root:" not in str(parts_of(book, form.format(name) + "\n\nend"))
+
+
+def test_include_without_a_file_is_left_out(book: Path) -> None:
+    assert parts_of(book, "{{#include :two}}\n\nend", "mdbook") == [("paragraph", "end")]
+
+
+def test_include_through_a_circular_link_is_left_out(book: Path) -> None:
+    (book / "docs/loop").symlink_to("loop")
+    assert parts_of(book, '--8<-- "loop/x.md"\n\nend') == [("paragraph", "end")]
 
 
 def test_circular_includes_end(book: Path) -> None:

@@ -21,8 +21,10 @@ from chapterverse.index.edge import EdgeIndex
 from chapterverse.ingestion.document import Document, Failed, Fetched, Skipped, Unchanged
 from chapterverse.ingestion.ledger import Ledger
 from chapterverse.ingestion.options import SourceOptions
+from chapterverse.ingestion.page_reading import Pages
 from chapterverse.ingestion.pipeline import Progress, Workshop, forget, ingest, reembed
 from chapterverse.ingestion.sources import open_source
+from chapterverse.ingestion.workers import DocumentReader
 from chapterverse.testing import HashEmbedder
 from tests.conftest import EXAMPLE_BOOK, ROOT
 from tests.index.places import patient_index
@@ -111,6 +113,32 @@ async def test_run_without_changes_publishes_nothing(workshop: Workshop) -> None
     assert not again.generation
     assert again.passages_embedded == 0
     assert (await workshop.index.manifest()).generation == first.generation
+
+
+async def test_page_whose_surroundings_changed_is_read_once(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, seen = DocumentReader.read, []
+
+    async def noted(self: DocumentReader, document: Document, window: int) -> Pages:
+        seen.append(document.url)
+        return await read(self, document, window)
+
+    def source(around: str, b: str) -> FakeSource:
+        a = Document("a.md", "a.md", "shelf", "markdown", b"# A\n\nApples.", surroundings=around)
+        return FakeSource({"a.md": a, "b.md": f"# B\n\n{b}"})
+
+    await ingest([source("one", "Bananas.")], workshop)
+    before = await workshop.index.page(page_id_for("a.md"))
+    monkeypatch.setattr(DocumentReader, "read", noted)
+    ledger = await ingest([source("two", "Berries.")], workshop)
+    assert outcomes(ledger) == {"a.md": "unchanged", "b.md": "changed"}
+    assert ledger.passages_embedded == 1
+    assert seen == ["a.md", "b.md"]
+    await ingest([source("two", "Beans.")], workshop)
+    assert seen == ["a.md", "b.md", "b.md"]
+    assert await workshop.index.page(page_id_for("a.md")) == before
+    assert "Apples" in await found(workshop, "Apples")
 
 
 async def test_title_given_by_the_user_wins_over_that_of_the_source(workshop: Workshop) -> None:

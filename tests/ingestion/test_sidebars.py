@@ -169,6 +169,9 @@ def test_a_sidebar_is_not_imported_from_outside_of_its_project(tmp_path: Path) -
     (tmp_path / "s/astro.config.ts").write_text("import sidebar from '../other';\nstarlight({ sidebar })")
     (tmp_path / "other.ts").write_text("export default sidebar = ['start']")
     assert navigation(root, "starlight") == []
+    (tmp_path / "other.ts").unlink()
+    (tmp_path / "other.ts").symlink_to("other.ts")
+    assert navigation(root, "starlight") == []
 
 
 def test_parents_of_a_page_are_the_labels_around_it(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from chapterverse.ingestion.ledger import Ledger
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import BATCH, Progress, Watch, Workshop, ingest
 from chapterverse.ingestion.sources import open_source
-from chapterverse.ingestion.workers import sharing_work
+from chapterverse.ingestion.workers import Worker, sharing_work
 from chapterverse.settings import Settings
 from chapterverse.wiring import open_engines
 from tests.cli.process import chapterverse
@@ -66,6 +66,27 @@ async def test_killed_worker_changes_nothing_and_the_next_run_succeeds(tmp_path:
         await read(tmp_path, kill)
     assert not await everything(tmp_path)
     assert {row.outcome for row in await read(tmp_path)} == {"added"}
+
+
+async def test_started_workers_end_if_another_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, first = Worker.start, asyncio.Event()
+    calls = iter(range(2))
+
+    async def fail_second(*arguments: str) -> Worker:
+        if next(calls):
+            await first.wait()
+            raise IngestionError("a worker process cannot be started: no memory")
+        worker = await start(*arguments)
+        first.set()
+        return worker
+
+    monkeypatch.setattr(Worker, "start", fail_second)
+    embedder = LocalEmbedder(threads=1)
+    with pytest.raises(IngestionError, match="no memory"):
+        async with sharing_work(embedder, 2) as shared:
+            await shared.embed_passages(["a", "b"])
+    assert not workers()
+    await embedder.close()
 
 
 def workers() -> list[int]:

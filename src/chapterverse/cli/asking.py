@@ -147,12 +147,12 @@ async def read_selection(name: str) -> str:
     """Return the text of a file or of stdin, unchanged, because the offsets of citations refer to it. A PDF, EPUB or
     Word file is read as `ingest` reads it."""
     from chapterverse.fields import MAX_SELECTION_CHARS
-    from chapterverse.ingestion.formats import format_of_file
+    from chapterverse.ingestion.formats import PACKED, format_of_file
 
     try:
         content = await asyncio.to_thread(_content, name)
         format_ = format_of_file(name)
-        text = await _text_in(name, format_, content) if format_ in ("pdf", "epub", "docx") else content.decode("utf-8")
+        text = await _text_in(name, format_, content) if format_ in PACKED else content.decode("utf-8")
     except OSError as failure:
         raise ValidationFailed(f"{name} cannot be read: {failure.strerror}") from None
     except UnicodeDecodeError:

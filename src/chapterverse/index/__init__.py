@@ -66,6 +66,10 @@ class IndexWriter(Protocol):
         index."""
         ...
 
+    async def put_record(self, page: Page, record: PageRecord) -> None:
+        """Replace the record of a stored page, which has not changed itself. Its chunks are kept."""
+        ...
+
     async def remove(self, page_ids: Sequence[str]) -> None:
         """Remove pages and their chunks."""
         ...

@@ -84,6 +84,11 @@ class EdgeWriter(GenerationWriter):
             await asyncio.to_thread(self._upsert, [qe.Point(page.page_id, {}, points.page_to_payload(page, record))])
             self._present.add(page.page_id)
 
+    async def put_record(self, page: Page, record: PageRecord) -> None:
+        """Replace the record of a stored page."""
+        async with self._turn:
+            await asyncio.to_thread(self._upsert, [qe.Point(page.page_id, {}, points.page_to_payload(page, record))])
+
     async def remove(self, page_ids: Sequence[str]) -> None:
         """Remove pages and their chunks."""
         async with self._turn:

@@ -92,6 +92,12 @@ class QdrantWriter(GenerationWriter):
             await self._upsert(stored)
             self._present.add(page.page_id)
 
+    async def put_record(self, page: Page, record: PageRecord) -> None:
+        """Replace the record of a stored page."""
+        async with self._change(self._dimension):
+            payload = points.page_to_payload(page, record)
+            await self._upsert([models.PointStruct(id=page.page_id, vector={}, payload=payload)])
+
     async def remove(self, page_ids: Sequence[str]) -> None:
         """Remove pages and their chunks."""
         present = [page_id for page_id in page_ids if page_id in self._present]

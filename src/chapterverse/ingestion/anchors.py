@@ -11,7 +11,7 @@ from collections.abc import Callable
 from chapterverse.ingestion.document import AnchorStyle
 
 _VITEPRESS = re.compile(r"""[\s~`!@#$%^&*()\-_+=\[\]{}|\\;:"'“”‘’<>,.?/]+""")  # becomes one hyphen
-_COUNTED = re.compile(r"(.*)_([0-9]+)", re.DOTALL)
+_COUNTED = re.compile(r"(.*)_([0-9]{1,4000})", re.DOTALL)
 
 
 class Anchors:

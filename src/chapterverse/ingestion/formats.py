@@ -1,13 +1,15 @@
 """Determines the format of a file or HTTP response by its name or content type."""
 
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from chapterverse import plugins
 from chapterverse.ingestion.document import Format
 
 BuiltInFormat = Literal["markdown", "mdx", "rst", "asciidoc", "html", "text", "epub", "pdf", "notebook", "docx"]
+
+PACKED: Final = ("pdf", "epub", "docx")  # binary formats, whose text is compressed
 
 _BY_EXTENSION: dict[str, BuiltInFormat] = {
     ".md": "markdown",

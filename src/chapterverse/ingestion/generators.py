@@ -69,7 +69,7 @@ class Layout:
 
 def lay_out(folder: Path, wanted: Generator) -> Layout:
     """The layout of a folder. For a project, it is that of its folder of pages."""
-    folder = folder if folder.name not in ("", "..") else folder.resolve()
+    folder = _absolute(folder)
     generator, project = _find(folder, wanted)
     if generator == "sphinx" or (project is None and wanted == "auto"):
         pages = _sphinx_pages(folder)
@@ -83,10 +83,16 @@ def lay_out(folder: Path, wanted: Generator) -> Layout:
     return Layout(folder, project.name if folder == pages else folder.name, generator, project)
 
 
+def _absolute(folder: Path) -> Path:
+    """The absolute path. A link keeps its name, because that is the name of the book."""
+    if ".." not in folder.parts:
+        return folder.absolute()
+    return folder.resolve() if folder.name == ".." else folder.parent.resolve() / folder.name
+
+
 def _find(folder: Path, wanted: Generator) -> tuple[Generator, Path | None]:
     """The generator, and the folder with its configuration (None if there is none): this folder or one above it."""
-    above = folder.absolute()
-    for place in (folder, *(above.parents[:_LEVELS_UP])):
+    for place in (folder, *folder.parents[:_LEVELS_UP]):
         for generator, names in _CONFIGURATIONS.items():
             if wanted in ("auto", generator) and any((place / name).is_file() for name in names):
                 return generator, place

@@ -70,8 +70,7 @@ def find_image(tree: Tree, address: str) -> Path | None:
     """The file for an address; None if it is not inside of the folder."""
     within = Path(tree.within or tree.root).resolve()
     for place in _places(tree, address):
-        there = place.resolve()
-        if there.is_relative_to(within) and there.is_file():
+        if place.is_file() and (there := place.resolve()).is_relative_to(within):
             return there
     return None
 

@@ -5,6 +5,7 @@ loop). Each page has a budget of files and characters, so that includes cannot m
 listed in the ledger (`refused_files`).
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -37,6 +38,16 @@ def refused_files() -> Iterator[dict[str, None]]:
 def refuse(wanted: str) -> None:
     """Record a file outside of the folder."""
     _refused.get({})[wanted] = None
+
+
+def is_readable(place: Path, within: Path) -> bool:
+    """Whether a path is a regular file inside of a folder, neither hidden nor too large. Both paths are resolved."""
+    if not place.is_relative_to(within) or any(part.startswith(".") for part in place.relative_to(within).parts):
+        return False
+    try:
+        return place.is_file() and place.stat().st_size <= MAX_BYTES
+    except OSError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +83,8 @@ class Inclusion:
             return None
         outside = False
         for place in self._candidates(unquote(wanted.strip()), roots):
-            outside = outside or not self._is_within(place)
-            if place in self._open or not self._allowed(place):
+            outside = outside or not place.is_relative_to(self._within)
+            if place in self._open or not is_readable(place, self._within):
                 continue
             self._files += 1
             try:
@@ -109,15 +120,4 @@ class Inclusion:
         else:
             folders += [folder_here, *(above for above in folder_here.parents if above.is_relative_to(within))]
         for folder in folders:
-            yield (folder / PurePosixPath(bare)).resolve()
-
-    def _is_within(self, place: Path) -> bool:
-        return place.is_relative_to(self._within)
-
-    def _allowed(self, place: Path) -> bool:
-        if not self._is_within(place) or any(part.startswith(".") for part in place.relative_to(self._within).parts):
-            return False
-        try:
-            return place.is_file() and place.stat().st_size <= MAX_BYTES
-        except OSError:
-            return False
+            yield Path(os.path.realpath(folder / PurePosixPath(bare)))  # `resolve` raises for circular links

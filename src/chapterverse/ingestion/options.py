@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 
 from chapterverse import __version__
 from chapterverse.ingestion.document import Format, Generator
+from chapterverse.ingestion.formats import PACKED
 
 __all__ = ["Generator", "SourceOptions", "too_large"]
 
@@ -38,7 +39,7 @@ class SourceOptions:
 
     def limit(self, form: Format) -> int:
         """The maximum size of a page of this format, in bytes."""
-        return self.max_book_bytes if form in ("pdf", "epub", "docx") else self.max_bytes
+        return self.max_book_bytes if form in PACKED else self.max_bytes
 
 
 def too_large(size: int, limit: int) -> str:

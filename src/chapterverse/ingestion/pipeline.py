@@ -193,6 +193,7 @@ class _Run:
     touched: set[str] = field(default_factory=set)  # keys of the editions that have changed
     edition: str = ""  # key of the edition that is ingested
     _known: dict[str, PageRecord] = field(default_factory=dict)  # earlier pages of the edition; empty if fresh
+    _reread: list[PageRecord] = field(default_factory=list)  # of pages with a new hash that are the same
     _waiting: list[_Ready] = field(default_factory=list)
     _embedding: asyncio.Task[None] | None = None  # of the previous batch; the next one is read meanwhile
     _seen: set[str] = field(default_factory=set)  # page ids of this run
@@ -258,6 +259,7 @@ class _Run:
     async def publish(self, false_answers: float | None = None) -> Manifest:
         """Publish the new generation. The rate of false answers is kept unless one is given."""
         await self._flush()
+        await self._put_reread()
         self._report("calibrating")
         keys = sorted({record.edition for record in self.held.values()})
         editions = [await self._described(key, false_answers) for key in keys]
@@ -276,6 +278,14 @@ class _Run:
         )
         self.ledger.generation = published.generation
         return published
+
+    async def _put_reread(self) -> None:
+        """Store the new hashes of pages that were read again and are the same, so that they are not read every time."""
+        for record in self._reread:
+            page = await self.workshop.index.page(record.page_id)
+            assert page is not None, "only this run writes"
+            await self.writer.put_record(page, record)
+            self.held[record.page_id] = record
 
     async def _described(self, key: str, false_answers: float | None) -> Edition:
         """The manifest entry of an edition. An edition that has changed is calibrated again."""
@@ -333,10 +343,6 @@ class _Run:
             why = f"its address belongs to a page of {before.source}; give this source another --base-url"
             self.ledger.write(Row(page.url, "failed", why))
             return
-        if before is not None and self._same_recipe and await self.workshop.index.page(page.page_id) == page:
-            self._keep([before])  # the page is the same: a file has changed that it might have included
-            return
-        self._seen.add(page.page_id)
         record = PageRecord(
             page_id=page.page_id,
             url=page.url,
@@ -348,6 +354,11 @@ class _Run:
             document=document.url if document.url != page.url else "",
             edition=page.edition,
         )
+        if before is not None and self._same_recipe and await self.workshop.index.page(page.page_id) == page:
+            self._keep([before])  # the page is the same: a file has changed that it might have included
+            self._reread.append(record)
+            return
+        self._seen.add(page.page_id)
         await asyncio.to_thread(keep_images, self.workshop.home, page, self._find_image)
         await self.queue(page, record, chunks, "changed" if before else "added")
 

@@ -156,8 +156,8 @@ def _sidebar_text(place: Path | None) -> str:
     imported = _IMPORTED_SIDEBAR.search(text)
     if place and imported:
         names = (imported[1], *(f"{imported[1]}.{ending}" for ending in _SCRIPTS))
-        beside = next((file for name in names if (file := (place.parent / name).resolve()).is_file()), None)
-        if beside and beside.is_relative_to(place.parent.resolve()):
+        beside = next((file for name in names if (file := place.parent / name).is_file()), None)
+        if beside and beside.resolve().is_relative_to(place.parent.resolve()):
             text = f"{text}\n{_read(beside)}"
     return text[at:] if (at := text.find("sidebar", imported.end() if imported else 0)) >= 0 else ""
 

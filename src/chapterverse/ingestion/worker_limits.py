@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from chapterverse.ingestion.document import Document
+from chapterverse.ingestion.formats import PACKED
 
 HEADER: Final = struct.Struct(">Q")  # the length of the pickle that follows
 READY: Final = "ready"
 MEBIBYTE = 2**20
-PACKED = ("epub", "pdf")  # formats whose text is compressed
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,9 +208,7 @@ class EmbeddingWorkers(EmbedderWrapper):
         """The vectors of passages, in their order."""
         async with self._lock:
             if not self._workers:
-                self._workers += await asyncio.gather(*(Worker.start("embed") for _ in range(self._count)))
-                for worker in self._workers:
-                    self._free.put_nowait(worker)
+                await self._start_workers()
         slices = [list(texts[start : start + SLICE]) for start in range(0, len(texts), SLICE)]
         try:
             async with asyncio.TaskGroup() as group:
@@ -226,6 +224,19 @@ class EmbeddingWorkers(EmbedderWrapper):
     async def end(self) -> None:
         """End the processes."""
         await asyncio.gather(*(worker.kill() for worker in self._workers))
+
+    async def _start_workers(self) -> None:
+        async def start() -> None:
+            worker = await Worker.start("embed")
+            self._workers.append(worker)  # at once, so that `end` ends it if another start fails
+            self._free.put_nowait(worker)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(self._count):
+                    group.create_task(start())
+        except* IngestionError as failures:
+            raise failures.exceptions[0] from None
 
     async def _embed(self, texts: list[str]) -> Vectors:
         worker = await self._free.get()

@@ -53,6 +53,10 @@ def _cell(text: str, more: str = "") -> str:
     return f"<w:tc><w:tcPr>{more}</w:tcPr>{paragraph(text)}</w:tc>"
 
 
+def _wrapped(content: str) -> str:
+    return f"<w:sdt><w:sdtContent>{content}</w:sdtContent></w:sdt>"
+
+
 def _archive(files: dict[str, str]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as book:
@@ -121,6 +125,23 @@ def test_headings_lists_code_tables_links_and_notes() -> None:
         ("footnote", "(A note.)", "2"),
     ]
     assert [section.anchor for section in page.sections] == ["", "setup", "use"]
+
+
+def test_rows_of_an_inner_table_are_only_in_their_cell() -> None:
+    inner = f"<w:tbl><w:tr>{_cell('in')}</w:tr></w:tbl>"
+    rows = f"<w:tr>{_cell('a')}<w:tc>{paragraph('b')}{inner}</w:tc></w:tr>"
+    wrapped = _wrapped(f"<w:tr>{_cell('c')}{_wrapped(_cell('d'))}</w:tr>")
+    (draft,) = read(_document(word_file(f"<w:tbl>{rows}{wrapped}</w:tbl>")))
+    (table,) = draft.parts
+    assert table.text.count("in") == 1
+    assert len(table.text.split("\n")) == 3
+    assert table.text.endswith("| c | d |")
+
+
+def test_number_of_any_length_is_read() -> None:
+    span = f'<w:gridSpan w:val="{"9" * 5_000}"/>'
+    (draft,) = read(_document(word_file(f"<w:tbl><w:tr>{_cell('a', span)}{_cell('b')}</w:tr></w:tbl>")))
+    assert draft.parts[0].text.startswith("| a | b |")
 
 
 @pytest.mark.parametrize(

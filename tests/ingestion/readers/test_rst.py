@@ -452,6 +452,7 @@ def test_files_are_included_from_inside_the_folder_only(tmp_path: Path) -> None:
     [
         ("", "# one\ndef f():\n    x = 1\n    return x\n\nclass C:\n    def g(self):\n        pass"),
         (":lines: 1-2,4", "# one\ndef f():\n    return x"),
+        (f":lines: ²,1,{'9' * 4_400},-,²-2", "# one"),
         (":lines: 7-", "    def g(self):\n        pass"),
         (":start-after: def f\n   :end-before: class\n   :dedent:", "x = 1\nreturn x"),
         (":start-at: def f\n   :end-at: return\n   :dedent: 2", "def f():\n  x = 1\n  return x"),
@@ -465,6 +466,11 @@ def test_literalinclude_options_select_lines(tmp_path: Path, options: str, code:
     )
     text = f".. literalinclude:: code.py\n   :language: python\n   :caption:\n   {options}\n"
     assert _in_folder(tmp_path, "page.rst", text) == (Part("code", code, info="python", caption="code.py"),)
+
+
+def test_large_table_that_does_not_exist_is_left_out(tmp_path: Path) -> None:
+    text = f"kept\n\n.. chapterverse-large-table:: {'9' * 4_400}\n"
+    assert [part.text for part in _in_folder(tmp_path, "page.rst", text)] == ["kept"]
 
 
 def test_literalinclude_without_its_start_or_file_is_left_out(tmp_path: Path) -> None:

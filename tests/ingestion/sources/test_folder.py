@@ -103,6 +103,7 @@ async def test_links_do_not_leave_the_folder(tmp_path: Path) -> None:
     (book / "loop").symlink_to(book)
     (book / "alias.md").symlink_to("part/inner.md")
     (book / "dangling.md").symlink_to("nowhere.md")
+    (book / "circular.md").symlink_to("circular.md")
     folder, found = await read(book)
     assert set(found.documents) == {"book/page.md", "book/alias.md", "book/part/inner.md"}
     assert found.skipped == {
@@ -110,7 +111,10 @@ async def test_links_do_not_leave_the_folder(tmp_path: Path) -> None:
         "book/folder": "a link to a folder",
         "book/loop": "a link to a folder",
     }
-    assert found.failed == {"book/dangling.md": "cannot be opened: No such file or directory"}
+    assert found.failed == {
+        "book/dangling.md": "cannot be opened: No such file or directory",
+        "book/circular.md": "cannot be opened: Too many levels of symbolic links",
+    }
     assert folder.complete
 
 
@@ -245,6 +249,20 @@ async def test_docs_folder_of_a_project_is_read(tmp_path: Path, configuration: s
     _, part = await read(project / "docs/ros2")
     assert set(part.documents) == {"ros2/nodes.md"}
     assert part.documents["ros2/nodes.md"].anchors == anchors
+
+
+async def test_spelling_of_the_path_does_not_change_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "textbook/mkdocs.yml", "textbook/docs/page.md", "textbook/other/x.md", "linked-2024/page.md")
+    (tmp_path / "linked").symlink_to("linked-2024")
+    monkeypatch.chdir(tmp_path / "textbook/other")
+    for place in ("../docs", "..", "../docs/../docs", "../../textbook"):
+        folder, found = await read(Path(place))
+        assert (folder.key, list(found.documents)) == ("textbook", ["textbook/page.md"]), place
+    assert Folder(Path("../../linked"), PLAIN).key == "linked"
+    monkeypatch.chdir(tmp_path / "textbook")
+    for place in ("docs", ".", "docs/..", str(tmp_path / "textbook/docs")):
+        folder, found = await read(Path(place))
+        assert (folder.key, list(found.documents)) == ("textbook", ["textbook/page.md"]), place
 
 
 async def test_output_of_the_generator_is_not_read(tmp_path: Path) -> None:

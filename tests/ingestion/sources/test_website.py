@@ -157,6 +157,20 @@ async def test_failing_robots_txt_forbids_everything_but_a_missing_one_does_not(
     assert set((await read(site))[1].documents) == {"/"}
 
 
+async def test_start_of_a_large_robots_txt_is_obeyed(site: Site) -> None:
+    rules = "User-agent: *\nDisallow: /private\n" + "# a comment\n" * 50_000 + "Disallow: /a\n"
+    site.text("/robots.txt", rules)
+    site.page("/", "/private/x", "/a")
+    site.page("/a")
+    site.page("/private/x")
+    _, found = await read(site)
+    assert set(found.documents) == {"/", "/a"}
+    assert found.skipped == {"/private/x": "robots.txt"}
+    # the limit cuts `/private` off in its middle
+    site.text("/robots.txt", f"User-agent: *\nAllow: {'x' * 511_967}\nDisallow: /private\n")
+    assert set((await read(site))[1].documents) == {"/", "/a", "/private/x"}
+
+
 async def test_crawl_delay_is_kept_between_requests(site: Site) -> None:
     site.text("/robots.txt", "User-agent: *\nCrawl-delay: 0.05\n")
     site.page("/", "/a", "/b", "/c")
@@ -351,6 +365,15 @@ async def test_declared_encodings_are_converted_if_valid(site: Site) -> None:
     assert found.documents["/plain"].data == "Bücher".encode()
     assert found.documents["/odd"].data == "<p>Bücher".encode()
     assert found.documents["/wrong"].data == "<p>Bücher".encode("latin-1")
+
+
+@pytest.mark.parametrize("name", ["a.docx", "a.epub", "a.pdf"])
+async def test_packed_files_are_not_converted(site: Site, name: str) -> None:
+    data = bytes(range(256))
+    site.routes[f"/{name}"] = Answer(data, content_type="application/octet-stream; charset=ISO-8859-1")
+    site.sitemap(f"/{name}")
+    site.page("/")
+    assert (await read(site))[1].documents[f"/{name}"].data == data
 
 
 async def test_unparsable_page_does_not_stop_the_crawl(site: Site) -> None:

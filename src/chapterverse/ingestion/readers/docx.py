@@ -6,6 +6,7 @@ Parses the XML directly (docs/decisions/0027-docx-and-notebooks.md). Deleted and
 import posixpath
 import re
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Final
@@ -13,6 +14,7 @@ from xml.etree.ElementTree import Element
 
 from chapterverse.ingestion.document import Document, Draft, Unreadable
 from chapterverse.ingestion.inline import picture, plain, remove_private, styled
+from chapterverse.ingestion.limits import whole_number
 from chapterverse.ingestion.readers.archive import DAMAGE, refuse_bombs
 from chapterverse.ingestion.readers.cleaning import Cell, clean_inline
 from chapterverse.ingestion.readers.page_builder import PageBuilder
@@ -23,6 +25,7 @@ _HEADING = re.compile(r"heading ?([1-9])|(?:über|ü)schrift ?([1-9])|titre ?([1
 _CODE = re.compile(r"code|source|preformatted|verbatim|listing|html pre|macro text|plain text|console")
 _CONTENTS = re.compile(r"toc\b|toc ?\d|table of (?:contents|figures)|index ?\d|header|footer")
 _QUOTE = re.compile(r"(?:intense )?quote|block text|zitat")
+_WRAPPERS = ("sdt", "sdtContent", "customXml", "ins", "moveTo")  # elements around blocks or rows
 _OFF = ("0", "false", "off", "none")
 
 
@@ -92,8 +95,8 @@ class _Word:
             found = _HEADING.fullmatch(name)
             outline = _value(node, "pPr/outlineLvl")
             level = int(next(filter(None, found.groups()))) if found else 0
-            if not level and outline.isdecimal() and int(outline) < 9:
-                level = int(outline) + 1
+            if not level and (depth := whole_number(outline, 9)) < 9:
+                level = depth + 1
             styles[node.get("styleId", "")] = _Style(
                 name, level, _value(node, "basedOn"), _value(node, "pPr/numPr/numId")
             )
@@ -146,13 +149,11 @@ class _Word:
     # Blocks
 
     def _blocks(self, node: Element) -> None:
-        for child in node:
+        for child in _unwrapped(node):
             if child.tag == "p":
                 self._paragraph(child)
             elif child.tag == "tbl":
                 self._table(child)
-            elif child.tag in ("sdt", "sdtContent", "customXml", "ins", "moveTo"):
-                self._blocks(child)
 
     def _paragraph(self, node: Element) -> None:
         style = self._styles.get(_value(node, "pPr/pStyle"), _Style(""))
@@ -245,12 +246,12 @@ class _Word:
         rows: list[list[Cell]] = []
         open_cells: dict[int, tuple[int, int]] = {}  # column → row and index of the cell that spans down
         heads = 0
-        for row in node.iter("tr") if self._tables < _MAX_DEPTH else ():
+        for row in _unwrapped(node, "tr") if self._tables < _MAX_DEPTH else ():
             line: list[Cell] = []
             column = 0
-            for cell in row.findall("tc"):
-                across = _value(cell, "tcPr/gridSpan")
-                columns = int(across) if across.isdecimal() and 0 < int(across) < 100 else 1
+            for cell in _unwrapped(row, "tc"):
+                across = whole_number(_value(cell, "tcPr/gridSpan"), 1)
+                columns = across if 0 < across < 100 else 1
                 merge = cell.find("tcPr/vMerge")
                 if merge is not None and merge.get("val") != "restart" and column in open_cells:
                     above, place = open_cells[column]
@@ -332,6 +333,15 @@ class _Word:
     def _images(self, node: Element) -> list[tuple[str, str]]:
         """Alternative texts of the images in a node. The images themselves are in the archive and have no address."""
         return [(image.get("descr") or "", "") for image in node.iter("docPr")]
+
+
+def _unwrapped(node: Element, tag: str = "") -> Iterator[Element]:
+    """The children of a node with this tag, or all, with the content of wrappers instead of the wrappers."""
+    for child in node:
+        if child.tag in _WRAPPERS:
+            yield from _unwrapped(child, tag)
+        elif tag in ("", child.tag):
+            yield child
 
 
 def _value(node: Element | None, path: str) -> str:

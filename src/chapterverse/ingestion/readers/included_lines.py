@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from textwrap import dedent
 from typing import Any
 
+from chapterverse.ingestion.limits import whole_number
+
 _MAX_OBJECT = 2_000_000  # characters of a Python file in which an object is looked for
 
 
@@ -70,11 +72,10 @@ def _numbers(wanted: str, total: int) -> Iterator[int]:
     """The line numbers of `1-3,5,7-`, counted from 0."""
     for part in wanted.split(",")[:500]:
         first, dash, last = part.strip().partition("-")
-        if not (first + last).isdigit():
-            continue
-        begin = int(first) if first else 1
-        end = (int(last) if last else total) if dash else begin
-        yield from range(max(begin, 1) - 1, min(end, total))
+        begin = whole_number(first or "1", total + 1)
+        end = whole_number(last, total) if dash else begin
+        if first + last:
+            yield from range(max(begin, 1) - 1, min(end, total))
 
 
 def _python_object(text: str, wanted: str) -> list[str] | None:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 from chapterverse.ingestion.inclusion import Included, Inclusion
+from chapterverse.ingestion.limits import whole_number
 from chapterverse.ingestion.readers import frontmatter
 
 _ANY = re.compile(r"8<-|\{\{#|\{[*!]|^[ \t]*<<<|@include|\{\{[<%]\s*(?:include|readfile|code_sample)", re.MULTILINE)
@@ -130,7 +131,7 @@ class _Expansion:
                 made.append(found[0][1:])
             elif found[2] != "title":
                 name, _, part = found[3].strip().partition(":")
-                lines = list(self._file(name.split()[0], "", part, raw=in_code))
+                lines = list(self._file((name.split() or [""])[0], "", part, raw=in_code))
                 made.append("\n".join(lines if in_code or found[2] != "playground" else ["```rust", *lines, "```"]))
         text = "".join(made) + line[place:]
         if text or not made:
@@ -190,8 +191,8 @@ def _ranges(spec: str, count: int) -> Iterator[tuple[int, int]]:
     """The first and last lines of ranges such as `3`, `3:7`, `:7`, `3-` or `1-2,5`."""
     for piece in spec.split(",")[:100]:
         first, sign, last = piece.strip().replace(":", "-", 1).partition("-")
-        start = int(first) if first.isdigit() and len(first) < 8 else 1
-        yield max(start, 1), int(last) if last.isdigit() and len(last) < 8 else count if sign else start
+        start = whole_number(first, 1)
+        yield max(start, 1), whole_number(last, count if sign else start)
 
 
 def _section(lines: list[str], name: str) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from chapterverse.book import PageRecord
 from chapterverse.ingestion.document import Document, Failed, Fetched, Format, Skipped, Unchanged, Unreadable
-from chapterverse.ingestion.formats import format_of_answer
+from chapterverse.ingestion.formats import PACKED, format_of_answer
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.readers.html import canonical, links
 from chapterverse.ingestion.sources.addresses import Site, identity, normalise
@@ -209,7 +209,7 @@ class Crawl:
 def _in_utf8(reply: Reply, form: Format) -> bytes:
     """Convert a text from the encoding in the server's header to UTF-8. An HTML page that names its own encoding is not
     changed, because the header is often a default for all files."""
-    if form in ("pdf", "epub") or (form == "html" and _NAMES_ENCODING.search(reply.data, 0, 2048)):
+    if form in PACKED or (form == "html" and _NAMES_ENCODING.search(reply.data, 0, 2048)):
         return reply.data
     try:
         return reply.data.decode(reply.charset or "utf-8").encode()

@@ -5,7 +5,7 @@ Translates all exceptions of httpx2.
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -53,7 +53,7 @@ class Reply:
     last_modified: str = ""
 
 
-Admit = Callable[[str, str], int]  # address and content type → maximum size in bytes; may raise Refused
+Take = Callable[[httpx2.Response, str, str], Awaitable[bytes]]  # also address and content type; may raise Refused
 Conditions = Callable[[str], Mapping[str, str]]  # address → headers for a conditional request
 
 
@@ -84,24 +84,28 @@ class Fetcher:
 
     async def get(self, url: str, limit: int) -> Reply:
         """Fetch a file, at most as large as the limit. Raises Refused, Unavailable or RefusedAddress."""
-        return await self._go(url, lambda *_: limit, lambda _: {})
+        return await self._go(url, lambda response, *_: _body(response, limit), lambda _: {})
+
+    async def get_start(self, url: str, length: int) -> Reply:
+        """Fetch the first bytes of a file. Raises like `get`."""
+        return await self._go(url, lambda response, *_: _start(response, length), lambda _: {})
 
     async def get_page(self, url: str, conditions: Conditions | None = None) -> Reply:
         """Fetch a page in a supported format, within the size limit of the format. Raises like `get`."""
-        return await self._go(url, self._admit, conditions or (lambda _: {}))
+        return await self._go(url, self._take_page, conditions or (lambda _: {}))
 
-    def _admit(self, url: str, content_type: str) -> int:
+    async def _take_page(self, response: httpx2.Response, url: str, content_type: str) -> bytes:
         form = format_of_answer(url, content_type)
         if form is None:
             raise Refused(f"not a page: {content_type or 'no content type'}")
-        return self._options.limit(form)
+        return await _body(response, self._options.limit(form))
 
-    async def _go(self, url: str, admit: Admit, conditions: Conditions) -> Reply:
+    async def _go(self, url: str, take: Take, conditions: Conditions) -> Reply:
         """Fetch an address with at most five redirects, all within the site."""
         for _ in range(_MAX_REDIRECTS + 1):
             if self.forbids(url):
                 raise Refused(FORBIDDEN)
-            answer = await self._persist(url, conditions(url), admit)
+            answer = await self._persist(url, conditions(url), take)
             if isinstance(answer, Reply):
                 return answer
             target = normalise(answer, page=url)
@@ -110,13 +114,13 @@ class Fetcher:
             url = target
         raise Unavailable(f"more than {_MAX_REDIRECTS} redirects", status=300)
 
-    async def _persist(self, url: str, headers: Mapping[str, str], admit: Admit) -> Reply | str:
+    async def _persist(self, url: str, headers: Mapping[str, str], take: Take) -> Reply | str:
         """Fetch one address, with retries. For a redirect, return its unresolved target."""
         for tried in range(1, _RETRIES + 2):
             await self._pace.turn()
             try:
                 async with asyncio.timeout(self._options.page_timeout):
-                    return await self._ask(url, headers, admit)
+                    return await self._ask(url, headers, take)
             except _Busy as busy:
                 why, status, wait = f"HTTP {busy.status}", busy.status, busy.wait
             except (TimeoutError, httpx2.TransportError) as error:
@@ -134,7 +138,7 @@ class Fetcher:
                 await asyncio.sleep(self._options.retry_delay * 2 ** (tried - 1) * jitter)
         raise AssertionError("unreachable")
 
-    async def _ask(self, url: str, headers: Mapping[str, str], admit: Admit) -> Reply | str:
+    async def _ask(self, url: str, headers: Mapping[str, str], take: Take) -> Reply | str:
         async with self._client.stream("GET", url, headers=headers) as response:
             status = response.status_code
             if status == 304:
@@ -146,7 +150,7 @@ class Fetcher:
             if status != 200:
                 raise Unavailable(f"HTTP {status}", status=status)
             content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-            data = await _body(response, admit(url, content_type))
+            data = await take(response, url, content_type)
             return Reply(
                 url=url,
                 content_type=content_type,
@@ -188,13 +192,21 @@ async def _body(response: httpx2.Response, limit: int) -> bytes:
     declared = response.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > limit:
         raise Refused(too_large(int(declared), limit))
+    data = await _start(response, limit + 1)
+    if len(data) > limit:
+        raise Refused(too_large(0, limit))
+    return data
+
+
+async def _start(response: httpx2.Response, length: int) -> bytes:
+    """The first bytes of the decompressed body."""
     data = bytearray()
     async with aclosing(response.aiter_bytes()) as pieces:
         async for piece in pieces:
             data += piece
-            if len(data) > limit:
-                raise Refused(too_large(0, limit))
-    return bytes(data)
+            if len(data) >= length:
+                break
+    return bytes(data[:length])
 
 
 def _wait(retry_after: str) -> float:

@@ -245,7 +245,7 @@ class Folder:
                 return why
             if self._layout.generator == "mdbook" and self._places and path not in self._places:
                 return "not in SUMMARY.md"
-            if not place.resolve(strict=True).is_relative_to(self._root.resolve()):
+            if not Path(os.path.realpath(place, strict=True)).is_relative_to(self._root.resolve()):
                 return "a link that leaves the folder"
         return "" if stat.S_ISREG(place.stat().st_mode) else "not a regular file"
 

@@ -93,7 +93,7 @@ class Website:
     async def _read_robots(self, fetcher: Fetcher, site: Site) -> list[str]:
         """Read robots.txt and return its sitemaps. As the first request, it also checks whether the site exists."""
         try:
-            reply = await fetcher.get(f"{site.origin}/robots.txt", _MAX_ROBOTS)
+            reply = await fetcher.get_start(f"{site.origin}/robots.txt", _MAX_ROBOTS)
         except Refused:
             return []
         except RefusedAddress as refusal:
@@ -108,7 +108,9 @@ class Website:
                     f"{site.origin}/robots.txt cannot be read ({failure}); try again later", retryable=True
                 ) from failure
             return []
-        rules = Protego.parse(reply.data.decode("utf-8", "replace"))
+        lines = reply.data.decode("utf-8", "replace").splitlines()
+        whole = lines if len(reply.data) < _MAX_ROBOTS else lines[:-1]  # the limit may cut the last line
+        rules = Protego.parse("\n".join(whole))
         fetcher.obey(rules)
         return list(rules.sitemaps)
 

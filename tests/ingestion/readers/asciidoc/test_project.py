@@ -128,3 +128,18 @@ def test_files_that_include_each_other_do_not_loop(tmp_path: Path) -> None:
     project = asciidoc_project.project_of(str(tmp_path))
     assert len(project.order()) <= 2
     assert project.context("b.adoc") is not None
+
+
+async def test_attributes_are_not_read_through_links_out_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/attributes.adoc").write_text(":key: secret")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b/linked").symlink_to(tmp_path / "outside")
+    (tmp_path / "b/circular").symlink_to("circular")
+    files = {
+        "book.adoc": "= Book\n\ninclude::linked/attributes.adoc[]\n\ninclude::own.adoc[]\n\ninclude::one.adoc[]",
+        "own.adoc": ":own: public\n\ninclude::circular/x.adoc[]",
+        "one.adoc": "== One\n\n{key} {own}",
+    }
+    pages, _ = await _read(tmp_path / "b", files)
+    assert [page.text for page in pages] == ["# One\n\n{key} public"]

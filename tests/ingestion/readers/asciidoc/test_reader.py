@@ -237,6 +237,21 @@ def test_includes_stay_inside_the_folder(tmp_path: Path) -> None:
     assert page.text == ("# X\n\n```\na = 1\nb = 2\n```\n\n```\na = 1\n```\n\n### Deep\n\nc = 3\n\n## After\n\nend")
 
 
+def test_line_numbers_of_any_length_are_read(tmp_path: Path) -> None:
+    long = "9" * 5_000
+    (tmp_path / "code.py").write_text("a\nb\nc\n")
+    includes = (f"{long};2", f"3..{long}", f"2..-{long}", f"{long}..2;1")
+    blocks = (f"----\ninclude::code.py[lines={wanted}]\n----\n\n" for wanted in includes)
+    (tmp_path / "x.adoc").write_text(f"{''.join(blocks)}----\ninclude::code.py[indent={long}]\n----\n")
+    page = _page(tmp_path, "x.adoc")
+    code = [page.text[block.start : block.end].split("\n")[1:-1] for block in page.blocks if block.kind == "code"]
+    assert code == [["b"], ["c"], ["b", "c"], ["a"], ["a", "b", "c"]]
+
+
+def test_too_large_number_of_columns_is_ignored() -> None:
+    assert _parts(f'[cols="{"9" * 5_000}"]\n|===\n|a\n|===') == [("table", "|  |\n| --- |\n| a |")]
+
+
 def test_cross_references_show_titles(tmp_path: Path) -> None:
     (tmp_path / "a.adoc").write_text(
         "= A\n\n[[one]]\n== First _thing_\n\n<<one>>, <<two>>, xref:b.adoc[], xref:b.adoc#_far[], "

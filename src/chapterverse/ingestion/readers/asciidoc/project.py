@@ -17,7 +17,7 @@ from typing import Final
 import yaml
 
 from chapterverse.ingestion.document import Document, Unreadable
-from chapterverse.ingestion.inclusion import MAX_BYTES, Inclusion
+from chapterverse.ingestion.inclusion import Inclusion, is_readable
 from chapterverse.ingestion.navigation import NavigationEntry
 from chapterverse.ingestion.readers.asciidoc.blocks import ANCHOR, attributes_of, underline_level
 from chapterverse.ingestion.readers.asciidoc.source import ENTRY, AsciidocSource, Attributes, resolve
@@ -63,7 +63,7 @@ class Scan:
 class AsciidocProject:
     """The AsciiDoc files of one folder."""
 
-    root: Path
+    root: Path  # resolved
     scans: dict[str, Scan] = field(default_factory=dict)
     parents: dict[str, str] = field(default_factory=dict)  # page → page that includes it
     fragments: dict[str, str] = field(default_factory=dict)  # file that is not a page → a page that includes it, or ""
@@ -84,8 +84,14 @@ class AsciidocProject:
         return path in self.parents
 
     def text(self, path: str) -> str | None:
-        """The text of a file of this project."""
-        return _text(self.root / path)
+        """The text of a file of this project; None if it is missing, a link, or outside of the folder."""
+        place = self.root / path
+        try:
+            if place.is_symlink() or not is_readable(Path(os.path.realpath(place)), self.root):
+                return None
+            return decode(place.read_bytes())
+        except (OSError, Unreadable, ValueError):
+            return None
 
     def context(self, path: str) -> Attributes:
         """The attributes that a page gets from the documents that include it."""
@@ -334,10 +340,10 @@ def _file(project: AsciidocProject, path: str, from_path: str) -> str:
 
 @lru_cache(maxsize=4)
 def _scanned(root: str) -> AsciidocProject:
-    project = AsciidocProject(Path(root))
+    project = AsciidocProject(Path(root).resolve())
     for path in _paths(project.root):
         if path.endswith("antora.yml"):
-            project.components[path.removesuffix("antora.yml")] = _described(project.root / path)
+            project.components[path.removesuffix("antora.yml")] = _described(project.text(path) or "")
         elif (text := project.text(path)) is not None:
             project.scans[path] = scan(text)
     edges = {path: list(_included(project, path)) for path in project.scans}
@@ -384,18 +390,9 @@ def _paths(root: Path) -> Iterator[str]:
                 yield Path(folder, name).relative_to(root).as_posix()
 
 
-def _text(place: Path) -> str | None:
+def _described(text: str) -> dict[str, object]:
     try:
-        if place.is_symlink() or place.stat().st_size > MAX_BYTES:
-            return None
-        return decode(place.read_bytes())
-    except (OSError, Unreadable, ValueError):
-        return None
-
-
-def _described(place: Path) -> dict[str, object]:
-    try:
-        found = yaml.safe_load(_text(place) or "")
+        found = yaml.safe_load(text)
     except yaml.YAMLError:
         return {}
     return found if isinstance(found, dict) else {}

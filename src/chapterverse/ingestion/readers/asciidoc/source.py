@@ -12,6 +12,7 @@ from typing import Final
 
 from chapterverse.ingestion.document import Unreadable
 from chapterverse.ingestion.inclusion import refuse
+from chapterverse.ingestion.limits import whole_number
 
 MAX_DEPTH: Final = 30  # of files that include each other
 MAX_CHARS: Final = 20_000_000  # of a page with everything that it includes
@@ -315,10 +316,9 @@ def _picked(lines: list[str], wanted: str) -> list[str]:
     numbers: set[int] = set()
     for part in re.split(r"[;,]", wanted):
         first, dots, last = part.strip().partition("..")
-        if not first.isdecimal() or not re.fullmatch(r"-?\d*", last):
-            continue
-        end = int(last) if last not in ("", "-1") else len(lines)
-        numbers.update(range(int(first), (end if dots else int(first)) + 1) if end <= len(lines) + 10_000 else ())
+        begin = whole_number(first, len(lines) + 1)
+        end = whole_number(last, len(lines)) if dots else begin  # a negative number stands for the last line
+        numbers.update(range(begin, min(end, len(lines)) + 1))
     return [line for number, line in enumerate(lines, 1) if number in numbers]
 
 
@@ -353,7 +353,7 @@ def _tagged(lines: list[str], wanted: str) -> list[str]:
 
 def reindented(lines: Sequence[str], indent: str = "") -> list[str]:
     """Replace the indent that all lines share by this many spaces, at most 40."""
-    wanted = int(indent) if indent.isdecimal() else 0
+    wanted = whole_number(indent, 0)
     own = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
     return [f"{' ' * min(wanted, 40)}{line[own:]}" if line.strip() else "" for line in lines]
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from chapterverse.ingestion.limits import whole_number
 from chapterverse.ingestion.readers.asciidoc.blocks import About
 
 _MAX_SPAN: Final = 500
@@ -75,7 +76,7 @@ def _columns(given: str) -> list[str]:
     if not given.strip():
         return []
     if given.strip().isdecimal():
-        return [""] * min(int(given), _MAX_COLUMNS)
+        return [""] * min(whole_number(given, 0), _MAX_COLUMNS)
     styles: list[str] = []
     for column in re.split(r";" if ";" in given and "," not in given else r",", given):
         found = _COLUMN.fullmatch(column.strip())

@@ -23,6 +23,7 @@ from docutils.utils import unescape
 from chapterverse.book import CONTENTS
 from chapterverse.ingestion.document import Document, NothingToRead, Part, Unreadable
 from chapterverse.ingestion.inline import styled
+from chapterverse.ingestion.limits import whole_number
 from chapterverse.ingestion.readers import large_tables
 from chapterverse.ingestion.readers.cleaning import pipe_table
 from chapterverse.ingestion.readers.included_lines import dedented, include_lines, literal_lines
@@ -432,10 +433,9 @@ class _ListTable(ListTable):
 
 class _LargeTable(_Body):
     def run(self) -> list[nodes.Node]:
-        number, tables = self._argument(), self._around.tables
-        if not number.isdecimal() or int(number) >= len(tables):
-            return []
-        return [read_parts(parts=(Part("table", tables[int(number)]),))]
+        tables = self._around.tables
+        number = whole_number(self._argument(), len(tables))
+        return [read_parts(parts=(Part("table", tables[number]),))] if number < len(tables) else []
 
 
 def _whole_table(rows: Sequence[Sequence[str]], heads: int) -> read_parts:
