@@ -44,5 +44,5 @@ def mean(shares: Sequence[str], rest: dict[str, Array]) -> dict[str, Array]:
     left = 1 - sum(share for share, _ in runs)
     return {
         name: sum((share * run[name] for share, run in runs), start=np.float32(0)) + left * rest[name]
-        for name in runs[0][1]
+        for name in (runs[0][1] if runs else rest)
     }

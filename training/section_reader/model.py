@@ -46,23 +46,26 @@ class SectionReader(nn.Module):
         self.token = nn.Linear(WIDTH, 1)
 
     @classmethod
-    def of(cls, weights: dict[str, Array]) -> Self:
+    def of(cls, weights: dict[str, Array], dropout: float = 0.1) -> Self:
         """The reader with these weights."""
         layers = 1 + max(int(name.split(".")[1]) for name in weights if name.startswith("layers."))
-        made = cls(layers)
+        made = cls(layers, dropout)
         made.load_state_dict({name: torch.tensor(value) for name, value in weights.items()})
         return made
 
-    def encode(self, words: Any, attended: Any, types: Any) -> Any:
-        places = torch.arange(words.shape[1], device=words.device)
-        x = self.norm(words + self.types(types) + self.positions(places)[None])
+    def states(self, ids: Any, attended: Any, types: Any) -> list[Any]:
+        """What each layer gives."""
+        places = torch.arange(ids.shape[1], device=ids.device)
+        x = self.norm(self.words(ids) + self.types(types) + self.positions(places)[None])
         mask = (1.0 - attended[:, None, None, :].to(x.dtype)) * -10000.0
+        found = []
         for layer in self.layers:
             x = layer(x, mask)
-        return x
+            found.append(x)
+        return found
 
     def heads(self, x: Any) -> tuple[Any, Any]:
         return self.pair(torch.tanh(self.pool(x[:, 0]))).squeeze(-1), self.token(x).squeeze(-1)
 
     def forward(self, ids: Any, attended: Any, types: Any) -> tuple[Any, Any]:
-        return self.heads(self.encode(self.words(ids), attended, types))
+        return self.heads(self.states(ids, attended, types)[-1])

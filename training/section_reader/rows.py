@@ -8,6 +8,7 @@ leaves to the next; here candidates.json. The teacher and the student take their
 
 import gzip
 import json
+import random
 import sys
 import time
 from collections import defaultdict
@@ -24,6 +25,7 @@ from training.search import load as load_embedder
 WEIGHT = 0.65  # of meaning in the fused score, as the product has it
 FIRST = 16  # passages of a search
 MOST = 14  # candidates of a row
+ELSEWHERE = 120  # questions of other books that each training book is asked
 STARTED = time.time()
 Row = dict[str, Any]
 
@@ -52,6 +54,20 @@ def searched(folder: Path, asked: dict[str, list[Row]], known: Sequence[Row]) ->
             parts = [next(orders)[:most] for _, most in row["searches"]]
             by_turns = [one for some in zip_longest(*parts) for one in some if one is not None]
             yield book["set"], row, list(dict.fromkeys(by_turns))[:MOST]
+
+
+def with_strangers(known: Sequence[Row]) -> dict[str, list[Row]]:
+    """The rows of each book. A training book is also asked questions of the others, which it does not answer."""
+    chance = random.Random(11)
+    asked = {book["set"]: book["rows"] for book in known}
+    training = [book["set"] for book in known if book["role"] == "train"]
+    for name in training:
+        others = [row for other in training if other != name for row in asked[other] if not row["turn"]]
+        strange = {"answering": [], "in_doubt": [], "units": {}, "strange": True}
+        asked[name] = asked[name] + [
+            row | strange for row in chance.sample([row for row in others if "strange" not in row], ELSEWHERE)
+        ]
+    return asked
 
 
 def _orders(meaning: Any, docs: list[str], queries: list[str]) -> list[list[int]]:
@@ -116,7 +132,7 @@ def main() -> None:
     state.mkdir(parents=True, exist_ok=True)
     known = books(folder)
     made: dict[str, list[Row]] = {book["set"]: [] for book in known}
-    for name, row, candidates in searched(folder, {book["set"]: book["rows"] for book in known}, known):
+    for name, row, candidates in searched(folder, with_strangers(known), known):
         made[name].append(placed(row, candidates))
     for name, rows in made.items():
         found = [row["found"] for row in rows if row["gold"] >= 0]

@@ -8,7 +8,6 @@ in OUT_STEM.*.npz. `measure` prints the figures of a mean; what the shares leave
 labels 0 and 1; those that the teacher wrote have its scores.
 """
 
-import json
 import random
 import sys
 import time
@@ -21,10 +20,10 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from tokenizers import Tokenizer
-from training.packed import mean, save, unpacked
+from training.packed import Array, mean, save, saved, unpacked
 from training.search import DEVICE, tokenizer
 from training.section_reader.model import SectionReader
-from training.section_reader.rows import Row, books, load, log, report
+from training.section_reader.rows import Row, load, log, report
 
 CLS, SEP = 101, 102
 LONGEST, QUESTION = 384, 96  # tokens of a pair, and of its question
@@ -128,19 +127,27 @@ def _stretch(one: Row, first: int, last: int) -> Row:
     return {"text": one["text"][start:end], "units": spans}
 
 
-def rows_to_learn(folder: Path, state: Path, rows: Sequence[Row]) -> list[Row]:
-    """Written questions, some of them a second time over short texts, and those of the teacher."""
+def rows_to_learn(rows: Sequence[Row]) -> list[Row]:
+    """The questions to train on, some of them a second time over short texts."""
     chance, made = random.Random(5), []
     for row in rows:
         if row["role"] == "train":
             made.append(row)
             if not row["turn"] and chance.random() < SHORT and (again := short(row, chance)):
                 made.append(again)
-    docs = {book["set"]: book["docs"] for book in books(folder)}
-    for row in json.loads((state / "written.json").read_text()):
-        passages = [docs[row["set"]][at] for at in row["candidates"]]
-        made.append(row | {"passages": passages, "gold": -1, "gold_units": [], "ignore": []})
     return made
+
+
+def batch(pairs: Sequence[Pair]) -> tuple[Any, Any, Any]:
+    """Tokens, which of them are read, and which are of the passage."""
+    longest = (max(len(one.ids) for one in pairs) + 7) // 8 * 8
+    ids, types = np.zeros((len(pairs), longest), np.int64), np.zeros((len(pairs), longest), np.int64)
+    attended = np.zeros((len(pairs), longest), np.float32)
+    for at, one in enumerate(pairs):
+        ids[at, : len(one.ids)], attended[at, : len(one.ids)] = one.ids, 1
+        types[at, one.second : len(one.ids)] = 1
+    ready = [torch.from_numpy(array).to(DEVICE) for array in (ids, attended, types)]
+    return ready[0], ready[1], ready[2]
 
 
 def forward(model: SectionReader, pairs: Sequence[Pair]) -> tuple[Any, list[Any]]:
@@ -149,14 +156,8 @@ def forward(model: SectionReader, pairs: Sequence[Pair]) -> tuple[Any, list[Any]
     answers, tokens = [], {}
     for start in range(0, len(order), MICRO):
         part = order[start : start + MICRO]
-        longest = (len(pairs[part[-1]].ids) + 7) // 8 * 8
-        ids, types = np.zeros((len(part), longest), np.int64), np.zeros((len(part), longest), np.int64)
-        attended = np.zeros((len(part), longest), np.float32)
-        for at, one in enumerate(pairs[number] for number in part):
-            ids[at, : len(one.ids)], attended[at, : len(one.ids)] = one.ids, 1
-            types[at, one.second : len(one.ids)] = 1
         with torch.autocast(DEVICE, torch.bfloat16):
-            answer, token = model(*(torch.from_numpy(array).to(DEVICE) for array in (ids, attended, types)))
+            answer, token = model(*batch([pairs[number] for number in part]))
         answers.append(answer.float())
         for at, number in enumerate(part):
             tokens[number] = token[at, pairs[number].second : len(pairs[number].ids) - 1]
@@ -221,7 +222,71 @@ def _unit_loss(gold_units: list[int], pair: Pair, tokens: Any) -> Any:
     return F.binary_cross_entropy_with_logits(said[seen], wanted[seen], pos_weight=torch.tensor(2.0, device=DEVICE))
 
 
-def learn(model: SectionReader, examples: list[Example], options: dict[str, float]) -> None:
+def likeness(
+    student: SectionReader,
+    teacher: SectionReader,
+    examples: Sequence[Example],
+    chance: random.Random,
+    share_of_labels: float,
+) -> Any:
+    """How far a smaller reader is from the one that it learns from: in what its layers and its two heads give."""
+    chosen = [(row, one.pairs[at], at) for row, one in enumerate(examples) for at in _chosen(one, chance)]
+    chosen.sort(key=lambda one: len(one[1].ids))
+    every = len(teacher.layers) // len(student.layers)
+    said: list[Any] = []
+    wanted: list[Any] = []
+    loss = torch.zeros((), device=DEVICE)
+    for start in range(0, len(chosen), MICRO // 2):
+        part = chosen[start : start + MICRO // 2]
+        ids, attended, types = batch([pair for _, pair, _ in part])
+        with torch.autocast(DEVICE, torch.bfloat16):
+            with torch.no_grad():
+                target_states = teacher.states(ids, attended, types)
+                target, target_tokens = teacher.heads(target_states[-1])
+            states = student.states(ids, attended, types)
+            answer, tokens = student.heads(states[-1])
+        size, share = attended.sum(), len(part) / len(chosen)
+        for ours, theirs in zip(states, target_states[every - 1 :: every], strict=True):
+            apart = (ours.float() - theirs.float()).square().mean(-1)
+            loss = loss + share * (apart * attended).sum() / size / len(states) * 2
+        inside = types.float() * attended
+        each = F.binary_cross_entropy_with_logits(tokens.float(), target_tokens.float().sigmoid(), reduction="none")
+        loss = loss + share * (each * inside).sum() / inside.sum()
+        said.append(answer.float())
+        wanted.append(target.float())
+    answers, targets = torch.cat(said), torch.cat(wanted)
+    each = F.binary_cross_entropy_with_logits(answers, targets.sigmoid(), reduction="none")
+    loss = loss + 2 * each.mean() + 0.05 * (answers - targets).square().mean()
+    if share_of_labels:
+        labels, weights = (
+            torch.tensor([float(of(examples[row])[at]) for row, _, at in chosen], device=DEVICE)
+            for of in (lambda one: one.labels, lambda one: one.weights)
+        )
+        each = -(3 * labels * F.logsigmoid(answers) + (1 - labels) * F.logsigmoid(-answers))
+        loss = loss + share_of_labels * (each * weights).mean()
+    rows = torch.tensor([row for row, _, _ in chosen], device=DEVICE)
+    order = torch.argsort(rows, stable=True)
+    counts = torch.bincount(rows, minlength=len(examples))
+    slot = torch.arange(len(rows), device=DEVICE) - (counts.cumsum(0) - counts)[rows[order]]
+    ours, theirs = (torch.full((len(examples), int(counts.max())), -1e4, device=DEVICE) for _ in range(2))
+    ours[rows[order], slot], theirs[rows[order], slot] = answers[order], targets[order]
+    return loss + 0.5 * F.kl_div(ours.log_softmax(1), theirs.log_softmax(1), log_target=True, reduction="batchmean")
+
+
+def fewer(weights: dict[str, Array], layers: int) -> dict[str, Array]:
+    """The weights of a reader with fewer layers: every second one, or every third."""
+    every = 12 // layers
+    made = {}
+    for name, value in weights.items():
+        if not name.startswith("layers."):
+            made[name] = value
+        elif (int(name.split(".")[1]) + 1) % every == 0:
+            _, number, rest = name.split(".", 2)
+            made[f"layers.{int(number) // every}.{rest}"] = value
+    return made
+
+
+def learn(model: SectionReader, examples: list[Example], options: dict[str, float], teacher: Any = None) -> None:
     """Train for a number of epochs, or fewer if the time runs out. In both cases the rate decays to zero at the end."""
     chance, in_epoch = random.Random(int(options["seed"])), len(examples) // SIZE
     steps = int(options["epochs"]) * in_epoch
@@ -233,7 +298,8 @@ def learn(model: SectionReader, examples: list[Example], options: dict[str, floa
         at = step % in_epoch * SIZE
         if not at:
             chance.shuffle(examples)
-        loss = loss_of(model, examples[at : at + SIZE], chance)
+        part = examples[at : at + SIZE]
+        loss = likeness(model, teacher, part, chance, options["labels"]) if teacher else loss_of(model, part, chance)
         progress = max((step + 1) / steps, (time.time() - started) / options["seconds"])
         for group in optimiser.param_groups:
             group["lr"] = options["rate"] * min(1, (step + 1) / 60) * max(0, 1 - progress)
@@ -278,12 +344,23 @@ def main() -> None:
     if what == "measure":
         measure(" ".join(sys.argv[4:]), SectionReader.of(start | mean(sys.argv[4:], start)).to(DEVICE), kept)
         return
-    options = {name: float(value) for name, value in (one.split("=") for one in sys.argv[5:])}
-    model = SectionReader.of(start).to(DEVICE)
-    measure("before", model, kept)
-    examples = [encoder.example(row) for row in rows_to_learn(folder, state, rows)]
+    begun = [one.removeprefix("begin=") for one in sys.argv[5:] if one.startswith("begin=")]
+    options = {name: float(value) for name, value in (one.split("=") for one in sys.argv[5:] if "/" not in one)}
+    teacher = None
+    if what == "distil":
+        whole = start | mean([one for one in sys.argv[5:] if "/" in one and "begin" not in one], start)
+        teacher = SectionReader.of(whole).to(DEVICE).eval()
+        small = fewer(whole, int(options["layers"]))
+        for stem in begun:
+            small |= saved(Path(stem))
+        model = SectionReader.of(small, dropout=0.0).to(DEVICE)
+    else:
+        model = SectionReader.of(start).to(DEVICE)
+    if not begun:
+        measure("before", teacher or model, kept)
+    examples = [encoder.example(row) for row in rows_to_learn(rows)]
     log("rows", len(examples))
-    learn(model, examples, options)
+    learn(model, examples, options, teacher)
     measure("after", model, kept)
     learned = {name: value.cpu().numpy() for name, value in model.state_dict().items() if not name.startswith(FIXED)}
     save(Path(sys.argv[4]), learned)
