@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from chapterverse.services import Services
 
 
-@click.command(
-    epilog=f"Exit code: 0 answered, {REFUSED} refused because the book or the selection does not say, else an error's."
-)
+@click.command(epilog=f"Exit code: 0 answered, {REFUSED} refused, otherwise the code of an error.")
 @click.argument("question")
 @click.option(
     "--select",
@@ -236,7 +234,7 @@ async def suggestions(
 
     They are made from the book's headings and definitions and from questions of several readers, and each was tested. A
     server makes them in the background; this command makes them if there are none for the current book. SUGGESTIONS is
-    the number for each book and version. With a language model each test is a call of the model.
+    the number for each book and version. With a language model each test calls the model.
 
     \b
       chapterverse suggestions

@@ -41,8 +41,8 @@ async def check(
 
     QUESTIONS is a set as for `chapterverse eval`. A question is broken if it was answered from a passage and is now
     refused or answered from another passage or other words, unless the set (`sentence`, `answer`) confirms the new
-    answer. It is contradictory if another section now says something else. A question that is refused now, although
-    all that answered it stands unchanged in the book, is listed and does not fail the run.
+    answer. It is contradictory if another section now says something else. A question that is now refused, although
+    its evidence is unchanged in the book, is listed but does not fail the run.
 
     \b
       chapterverse ingest docs/ && chapterverse check questions.jsonl --save    before the change
@@ -148,7 +148,7 @@ async def verify(proof: Path, as_json: bool) -> int:
 @click.command(
     "judge-check",
     short_help="Measure whether the configured model is fit to judge.",
-    epilog=f"Exit code: 0 fit or usable with care, {NOT_FIT} not fit, else an error's.",
+    epilog=f"Exit code: 0 fit or usable with care, {NOT_FIT} not fit, otherwise the code of an error.",
 )
 @click.option("--limit", type=click.IntRange(min=1), help="Ask only about this many claims, from the first.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")

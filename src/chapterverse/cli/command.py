@@ -113,7 +113,7 @@ def search_options(decorated: Decorated) -> Decorated:
             type=click.IntRange(1, 20),
             help="Passages to use; default 5, or AGENT_TOP_K for answers.",
         ),
-        click.option("--threshold", type=click.FloatRange(0, 1), help="Minimum similarity of a passage."),
+        click.option("--threshold", type=click.FloatRange(0, 1), help="Minimum relevance of a passage."),
         click.option(
             "-f",
             "--filter",

@@ -49,11 +49,9 @@ if TYPE_CHECKING:
 @click.option("--book", default="", metavar="NAME", help="Name of the book; not needed for a single book.")
 @click.option("--version", default="", metavar="V", help="Version of the book: 2.1, 2026-05, stable.")
 @click.option("--title", default="", help="Title of the book, for people; default: its name.")
-@click.option("--fresh", is_flag=True, help="Forget this version of the book and start from nothing.")
+@click.option("--fresh", is_flag=True, help="Start with an empty book: drop this version's earlier pages.")
 @click.option("--yes", is_flag=True, help="With --fresh: forget sources that are not named, without asking.")
-@click.option(
-    "--reembed", is_flag=True, help="Embed the stored book again with the configured model; without a SOURCE."
-)
+@click.option("--reembed", is_flag=True, help="Embed the stored book again with the configured model; takes no SOURCE.")
 @click.option("--json", "as_json", is_flag=True, help="Print the ledger as JSON to stdout.")
 @command
 async def ingest(
@@ -207,8 +205,8 @@ async def sources(book: tuple[str, ...], version: tuple[str, ...], as_json: bool
 async def forget(names: tuple[str, ...], book: tuple[str, ...], version: tuple[str, ...], as_json: bool) -> int:
     """Remove all pages of a SOURCE from the book. `chapterverse sources` lists the sources.
 
-    With --book or --version: only from these editions; without a SOURCE, all their pages. Readers see the new book all
-    at once. Ingesting the source again brings its pages back.
+    --book and --version limit this to some editions; without a SOURCE all pages of these editions are removed. Readers
+    see the new book all at once. To get the pages back, ingest the source again.
 
     \b
       chapterverse forget https://docs.example.com
@@ -241,7 +239,7 @@ async def forget(names: tuple[str, ...], book: tuple[str, ...], version: tuple[s
     return 0
 
 
-@click.command(short_help="Fit the relevance again; set how readily the book answers.")
+@click.command(short_help="Recalibrate the relevance; set how readily the book answers.")
 @click.option(
     "--false-answers",
     type=click.FloatRange(0, 1),
@@ -252,10 +250,10 @@ async def forget(names: tuple[str, ...], book: tuple[str, ...], version: tuple[s
 @click.option("--json", "as_json", is_flag=True, help="Print the calibration as JSON.")
 @command
 async def calibrate(false_answers: float | None, book: tuple[str, ...], version: tuple[str, ...], as_json: bool) -> int:
-    """Fit again which similarities mean that the book answers a question, and set how readily it answers without a key.
+    """Recalibrate the relevance of passages, and set how readily the book answers without a key.
 
-    Every ingest does it; run it after an update of Chapterverse that asks for it. The pages are not changed. All books
-    and versions are fitted separately, unless some are named.
+    Every ingest recalibrates. Run this command after an update of Chapterverse that asks for it. The pages are not
+    changed. Each book and version is calibrated separately; --book and --version select some.
 
     \b
       chapterverse calibrate

@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 async def report(
     days: int, as_json: bool, out: Path | None, names: bool, book: tuple[str, ...], version: tuple[str, ...]
 ) -> int:
-    """Report what readers asked: how many questions, answered, refused, rated down; and what the book lacks.
+    """Report how many questions were asked, answered, refused and rated down, and what the book lacks.
 
     Questions that were refused, answered with low confidence or rated down are grouped by topic. Each group has the
     nearest sections, the words that the book does not contain, and a draft of an issue. Conversations are stored for
     CONVERSATION_RETENTION_DAYS; older questions are not counted. The report contains questions and comments as readers
-    wrote them, but no session ids. With several books it counts for each version; --book and --version select some.
+    wrote them, but no session ids. Questions are counted for each version of each book; --book and --version
+    select some.
 
     \b
       chapterverse report
