@@ -128,6 +128,13 @@ async def test_unknown_module_raises_an_error_with_the_known_ones() -> None:
         await retrieve(request, EMBEDDER, index)
 
 
+async def test_recalled_chunks_with_the_same_text_are_returned_once() -> None:
+    twin = replace(chunk("c"), chunk_id="twin of c")
+    _, index = index_of(hits=[Hit(chunk("a"), 0.8, 1.0)], recalled=[Hit(chunk("c"), 0.4, 0.4), Hit(twin, 0.4, 0.4)])
+    found = await retrieve(RetrievalRequest(query="x"), EMBEDDER, index, also=["c", "twin of c"])
+    assert [result.chunk_id for result in found.results] == ["a", "c"]
+
+
 async def test_recalled_chunks_follow_the_hits_without_duplicates() -> None:
     _, index = index_of(
         hits=[Hit(chunk("a"), 0.8, 1.0)], recalled=[Hit(chunk("a"), 0.8, 0.8), Hit(chunk("c"), 0.3, 0.3)]

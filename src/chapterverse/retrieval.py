@@ -150,8 +150,11 @@ async def _search(
         nearby = near([hit.similarity for hit in hits], calibration)
         hits = [hit for hit, is_near in zip(hits, nearby, strict=True) if is_near or hit.by_words]
     found = {hit.chunk.content_hash for hit in hits}
-    recalled = [hit for hit in (await index.recall(also, vector) if also else ()) if _is_new(hit, found, filters)]
-    scored = [(hit, calibration.relevance(hit.similarity)) for hit in (*hits, *recalled)]
+    recalled: dict[str, Hit] = {}
+    for hit in await index.recall(also, vector) if also else ():
+        if _is_new(hit, found, filters):
+            recalled.setdefault(hit.chunk.content_hash, hit)
+    scored = [(hit, calibration.relevance(hit.similarity)) for hit in (*hits, *recalled.values())]
     kept = [(hit, score) for hit, score in scored if score >= least]
     metrics = _assess(request, [hit for hit, _ in kept if hit.chunk.content_hash in found], calibration)
     results = [passage_of(hit, rank, score) for rank, (hit, score) in enumerate(kept, start=1)]

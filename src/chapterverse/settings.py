@@ -8,6 +8,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -67,6 +68,16 @@ def _sendable(secret: SecretStr) -> SecretStr:
     if not (key and key.isascii() and key.isprintable()):
         raise ValueError("must be plain printable characters")
     return SecretStr(key)
+
+
+def _address(url: SecretStr, *, one_host: bool = False) -> SecretStr:
+    """The address if it can be read. `one_host`: else each of several hosts has its own port."""
+    try:
+        parts = urlsplit(url.get_secret_value())
+        _ = parts.port if one_host else None
+    except ValueError:  # without its text, which may contain the password
+        raise ValueError("is not a valid address; special characters in a password are written as %XX") from None
+    return url
 
 
 HeaderSecret = Annotated[SecretStr, AfterValidator(_sendable)]  # sent or received in an HTTP header
@@ -248,14 +259,14 @@ class Settings(BaseSettings):
     def _postgres(cls, value: SecretStr | None) -> SecretStr | None:
         if value and not value.get_secret_value().startswith(("postgres://", "postgresql://")):
             raise ValueError("must start with postgresql://")
-        return value
+        return value and _address(value)
 
     @field_validator("redis_url")
     @classmethod
     def _redis(cls, value: SecretStr | None) -> SecretStr | None:
         if value and not value.get_secret_value().startswith(("redis://", "rediss://", "redis+unix://", "unix://")):
             raise ValueError("must start with redis:// or rediss://")
-        return value
+        return value and _address(value, one_host=True)
 
     @field_validator(*_EXTRAS)
     @classmethod

@@ -174,8 +174,9 @@ async def test_resources_are_listed_in_pages(server: Served, monkeypatch: pytest
             sizes.append(len(part.resources))
             cursor = part.next_cursor
         assert sizes == [10, 10, 2] and len(seen) == 22
-        with pytest.raises(MCPError, match="cursor"):
-            await client.list_resources(cursor="next")
+        for invalid in ("next", "9" * 5000):
+            with pytest.raises(MCPError, match="is not a cursor"):
+                await client.list_resources(cursor=invalid)
 
 
 # ── stdio ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,17 +1,20 @@
 """Contents, pages and images: the contents are read once for each generation of the book."""
 
+import asyncio
 from dataclasses import dataclass, field, replace
+from itertools import permutations
 from pathlib import Path
 
 import pytest
 
 from chapterverse.api.pages import Contents, render_page
-from chapterverse.book import Fingerprint, Manifest, Page
+from chapterverse.book import Edition, Fingerprint, Manifest, Page
 from chapterverse.errors import NotFound
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document
 from chapterverse.ingestion.images import image_name
 from chapterverse.ingestion.readers import read
+from chapterverse.models import SearchFilters
 from chapterverse.settings import Settings
 from tests.scripted import Scripted, without_engines
 from tests.served import serve
@@ -46,6 +49,38 @@ async def test_contents_are_read_again_when_the_book_changed() -> None:
     book.generation, book.shelved = "second", [ONE, replace(ONE, page_id="2", title="Two", url="two.md")]
     assert (await contents.read(book)).total_pages == 2  # type: ignore[arg-type]
     assert book.listed == 2
+
+
+async def test_pages_of_an_older_generation_are_not_kept_for_the_new_one() -> None:
+    contents, book, reading, finish = Contents(), Book(), asyncio.Event(), asyncio.Event()
+
+    class SlowBook(Book):
+        async def pages(self) -> list[Page]:
+            reading.set()
+            await finish.wait()
+            return await super().pages()
+
+    late = asyncio.create_task(contents.read(SlowBook()))  # type: ignore[arg-type]
+    await reading.wait()
+    book.generation, book.shelved = "second", [ONE, replace(ONE, page_id="2", title="Two", url="two.md")]
+    assert (await contents.read(book)).total_pages == 2  # type: ignore[arg-type]
+    finish.set()
+    assert (await late).total_pages == 1
+    assert (await contents.read(book)).total_pages == 2  # type: ignore[arg-type]
+
+
+async def test_every_choice_of_editions_is_made_of_the_same_lists() -> None:
+    editions = [Edition("guide", f"{number}.0") for number in range(4)]
+    contents, book = Contents(), Book(shelved=[replace(ONE, edition=edition.key) for edition in editions])
+
+    async def manifest() -> Manifest:
+        return Manifest(Fingerprint("", 0, ""), "first", "", 0, 0, editions=tuple(editions))
+
+    book.manifest = manifest  # type: ignore[method-assign]
+    for chosen in permutations([edition.version for edition in editions], 2):
+        listed = await contents.read(book, SearchFilters(version=list(chosen)))  # type: ignore[arg-type]
+        assert [page.version for page in listed.pages] == sorted(chosen), "the order of the index"
+    assert book.listed <= len(editions), "a list for every choice would fill the memory"
 
 
 async def test_category_is_the_chapter_title_or_the_folder_name() -> None:

@@ -54,6 +54,27 @@ def test_connection_is_closed_if_the_head_of_a_second_request_does_not_arrive(im
         assert rest(line).count(b"HTTP/1.1 200") == 1
 
 
+@pytest.mark.parametrize(
+    ("head", "more"),
+    [
+        (b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n", b"\r\n"),
+        (b"POST /nowhere HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n", b"a part of the body"),
+    ],
+    ids=["line break", "body"],
+)
+def test_connection_is_closed_if_no_request_follows_a_response(
+    impatient_server: Served, head: bytes, more: bytes
+) -> None:
+    with connect(impatient_server) as line:
+        line.settimeout(20)
+        line.sendall(head)
+        answer = b""
+        while not answer.endswith(b"}"):
+            answer += line.recv(65_536)
+        line.sendall(more)  # uvicorn stops to wait for the next request, but none begins
+        assert rest(line) == b""
+
+
 def test_body_that_does_not_arrive_returns_408(impatient_server: Served) -> None:
     with connect(impatient_server) as line:
         line.sendall(b"POST /search HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 50\r\n\r\n{")

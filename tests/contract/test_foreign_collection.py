@@ -122,6 +122,15 @@ async def test_text_that_addresses_a_model_is_flagged(qdrant_url: str) -> None:
         assert found.results[0].flags == ["addresses_assistant"]
 
 
+async def test_chunk_index_that_is_not_a_number_counts_as_zero(qdrant_url: str) -> None:
+    payloads = shaped("seed 000")
+    payloads[0]["chunk_index"] = "intro"
+    payloads[1]["chunk_index"] = [1]
+    async with collection(qdrant_url, payloads, [passage[4] for passage in PASSAGES]) as (index, _, _):
+        found = await retrieve(RetrievalRequest(query="What is a node?"), EMBEDDER, index)
+        assert len(found.results) == len(PASSAGES)
+
+
 async def test_foreign_collection_has_no_writer(qdrant_url: str) -> None:
     async with collection(qdrant_url, shaped("seed 000"), [passage[4] for passage in PASSAGES]) as (
         index,

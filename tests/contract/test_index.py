@@ -61,7 +61,7 @@ async def test_stored_pages_and_chunks_are_returned_unchanged(index: Index) -> N
     assert await index.pages() == [replace(page, text="", blocks=()) for page in pages]
     for page in pages:
         assert await index.page(page.page_id) == page
-    for stranger in (BOOK[0].chunks[0].chunk_id, page_id_for("elsewhere"), "not an id"):
+    for stranger in (BOOK[0].chunks[0].chunk_id, page_id_for("elsewhere"), "not an id", f"----{'0' * 32}"):
         assert await index.page(stranger) is None
     current = await index.manifest()
     assert (current.pages, current.chunks) == (4, 6)

@@ -91,6 +91,24 @@ def test_abandoned_copies_are_removed_and_locked_ones_kept(directory: Path) -> N
         assert not (directory / "readers" / "1-dead").exists()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a second user")
+def test_copy_of_another_user_is_no_obstacle(directory: Path) -> None:
+    make(directory, "a")
+    generations.publish(directory, "a")
+    readers = directory / "readers"
+    readers.mkdir()
+    (readers / ".lock").touch()
+    for path in (directory, readers, readers / ".lock"):
+        os.chown(path, 65534, -1)
+    with generations.private_copy(directory):  # by root
+        os.seteuid(65534)
+        try:
+            with generations.private_copy(directory) as own:
+                assert own.name == "a"
+        finally:
+            os.seteuid(0)
+
+
 @pytest.mark.slow
 async def test_engine_does_not_change_shared_files(directory: Path) -> None:
     """Hard links are safe only because loading, searching and closing change none of these files."""

@@ -80,4 +80,8 @@ def test_ancestors_end_in_a_slash() -> None:
 
 def test_point_ids_are_uuids() -> None:
     assert points.is_point_id(points.MANIFEST_ID)
-    assert not points.is_point_id("page-1")
+    assert points.is_point_id(points.MANIFEST_ID.upper())
+    # Python accepts these as UUIDs, the engines do not.
+    plain = points.MANIFEST_ID.replace("-", "")
+    for text in ("page-1", f"----{plain}", f"{plain[:20]}----{plain[20:]}", f"{{{points.MANIFEST_ID}}}", "1_" * 16):
+        assert not points.is_point_id(text)

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from chapterverse.api.errors import path_of
 from chapterverse.book import Manifest, Page
 from chapterverse.editions import scope_of
+from chapterverse.fields import read_request
 from chapterverse.models import SearchFilters
 
 if TYPE_CHECKING:
@@ -47,11 +48,12 @@ class EditionPaths:
 
 
 def edition_of(scope: Scope) -> SearchFilters | None:
-    """The edition that the path names, as filters; None if it names none."""
+    """The edition that the path names, as filters; None if it names none. Raise `ValidationFailed` for a name that no
+    edition can have."""
     if _EDITION not in scope:
         return None
     book, at, version = scope[_EDITION].partition("@")
-    return SearchFilters(book=[book], version=[version] if at else None)
+    return read_request(SearchFilters, book=[book], version=[version] if at else None)
 
 
 class EditionView:

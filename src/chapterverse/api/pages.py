@@ -124,18 +124,23 @@ class Contents:
 
     def __init__(self) -> None:
         self._generation = ""
-        self._listed: dict[tuple[str, ...], PageList] = {}  # by the keys of editions
+        self._listed: dict[str, list[PageSummary]] = {}  # by the key of an edition, which is first in reading order
 
     async def read(self, index: Index, filters: SearchFilters | None = None) -> PageList:
         """The pages of the editions, in reading order, without their text."""
         generation = (await index.manifest()).generation
         if generation != self._generation:
             self._listed, self._generation = {}, generation
-        keys = tuple(edition.key for edition in await editions_in(filters, index))
-        if keys not in self._listed:
-            pages = [PageSummary(**_fields(page)) for page in await index.pages() if page.edition in keys]
-            self._listed[keys] = PageList(pages=pages, total_pages=len(pages))
-        return self._listed[keys]
+        listed = self._listed  # another generation may replace it meanwhile
+        keys = sorted(edition.key for edition in await editions_in(filters, index))
+        if missing := [key for key in keys if key not in listed]:
+            found: dict[str, list[PageSummary]] = {key: [] for key in missing}
+            for page in await index.pages():
+                if page.edition in found:
+                    found[page.edition].append(PageSummary(**_fields(page)))
+            listed.update(found)
+        pages = [page for key in keys for page in listed[key]]
+        return PageList(pages=pages, total_pages=len(pages))
 
 
 def list_books(shelf: Iterable[Edition]) -> BookList:

@@ -26,6 +26,7 @@ class BoundedHttp(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._head = 0  # bytes received since the last complete head
         self._timer: asyncio.TimerHandle | None = None
+        self._rest: asyncio.TimerHandle | None = None  # limits line breaks, or the rest of a body, after a response
         self._unread: asyncio.TimerHandle | None = None  # closes a connection whose responses are not read
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -49,6 +50,9 @@ class BoundedHttp(HttpToolsProtocol):
             self._head += len(data)
             if self._head > MAX_HEAD and not self.transport.is_closing():
                 self.send_400_response(_TOO_LARGE)
+        elif self._rest is None and self.cycle is not None and self.cycle.response_complete:
+            # No request has begun, but uvicorn has stopped to wait for the next one.
+            self._rest = self.loop.call_later(HEAD_SECONDS, self.transport.close)
 
     def on_message_begin(self) -> None:
         """Start the timer for the rest of the head."""
@@ -92,9 +96,10 @@ class BoundedHttp(HttpToolsProtocol):
 
     def _cancel_head_timer(self) -> None:
         self._head = 0
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in (self._timer, self._rest):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._rest = None
 
 
 _TOO_LARGE: Final = f"The head of the request is larger than {MAX_HEAD // 1024} KiB."

@@ -289,7 +289,7 @@ class ForeignCollection:
         """Join the passages to a page, with blank lines between them."""
         passages = [(record.id, record.payload or {}) for record in records]
         if "index" in names:
-            passages.sort(key=lambda passage: int(passage[1].get(names["index"]) or 0))
+            passages.sort(key=lambda passage: _number(passage[1].get(names["index"])))
         text = ""
         sections: list[Section] = []
         blocks: list[Block] = []
@@ -372,6 +372,14 @@ def _filter(filters: Filters, contents: CollectionContents) -> models.Filter | N
 def _text(payload: Mapping[str, Any], names: Mapping[str, str], meaning: str) -> str:
     value = payload.get(names.get(meaning, ""))
     return value if isinstance(value, str) else ""
+
+
+def _number(value: Any) -> int:
+    """A payload's value as a number; 0 if it is none."""
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        return 0
 
 
 def _dense(point: models.ScoredPoint, name: str | None) -> tuple[float, ...] | None:

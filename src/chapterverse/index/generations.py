@@ -181,7 +181,7 @@ def _readers_folder(directory: Path) -> Path:
 def _sweep_readers(readers: Path) -> None:
     for path in readers.iterdir():
         if path.is_dir():
-            with contextlib.suppress(FileNotFoundError):  # its owner is removing it
+            with contextlib.suppress(FileNotFoundError, PermissionError):  # its owner is removing it; another user's
                 with (path / "lock").open("a") as lock:
                     abandoned = _try_lock(lock.fileno())
                 if abandoned:

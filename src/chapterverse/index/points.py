@@ -34,12 +34,11 @@ _PAGE_FIELDS = ("page_id", "url", "title", "module", "source", "text", "order")
 
 
 def is_point_id(text: str) -> bool:
-    """Whether a text is a valid id of a point; for others engines raise errors."""
+    """Whether a text is a valid id of a point; for others engines raise errors. Python accepts more as a UUID."""
     try:
-        uuid.UUID(text)
+        return str(uuid.UUID(text)) == text.lower()
     except ValueError:
         return False
-    return True
 
 
 def ancestors(url: str) -> list[str]:

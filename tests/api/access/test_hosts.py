@@ -56,6 +56,12 @@ async def test_hosts_are_not_checked_for_other_addresses_trusted_proxies_and_pro
     assert await status("docs.example", path="/livez") == 200
 
 
+async def test_ipv4_address_on_a_dual_stack_socket_is_the_same_address() -> None:
+    mapped = {"server": "::ffff:127.0.0.1", "client": "::ffff:127.0.0.1", "path": "/nowhere"}
+    assert await status("evil.example", **mapped) == 400
+    assert await status("docs.example", trusted_proxies="127.0.0.1", **mapped) == 404
+
+
 async def test_allowed_hosts_setting_applies_to_every_address() -> None:
     named: dict[str, Any] = {"allowed_hosts": "docs.example, *.book.example", "path": "/nowhere"}
     for host, wanted in (("docs.example", 404), ("a.book.example", 404), ("book.example", 400), ("evil.example", 400)):

@@ -108,6 +108,19 @@ async def test_full_queue_drops_the_newest_request_of_the_client_with_most() -> 
     assert requests.entered == ["a1", "a2", "b1", "c1", "d1"]
 
 
+async def test_full_queue_makes_room_even_if_the_dropped_request_is_being_cancelled() -> None:
+    requests = Requests(SlotQueue(slots=1, queue=4))
+    await requests.start("a1", "a2", "a3", "a4", "a5")
+    arriving = asyncio.create_task(requests.start("b1"))
+    await asyncio.sleep(0)  # the task of b1 is made, and runs next
+    requests.tasks["a5"].cancel()  # its client disconnects; it has not left the queue yet when b1 arrives
+    await arriving
+    assert requests.slot_queue.waiting == 4
+    await requests.finish()
+    assert requests.entered == ["a1", "a2", "b1", "a3", "a4"]
+    assert (requests.refused, requests.slot_queue.running, requests.slot_queue.waiting) == ([], 0, 0)
+
+
 async def test_request_is_refused_after_waiting_too_long() -> None:
     requests = Requests(SlotQueue(slots=1, patience=0.01))
     await requests.start("a1", "b1")

@@ -36,11 +36,11 @@ class Clients:
 
     def by_address(self, scope: Scope) -> Client:
         """Return the client by its address: the nearest address that is not a trusted proxy."""
-        peer = _parse((scope.get("client") or ("",))[0])
+        peer = parse_address((scope.get("client") or ("",))[0])
         if peer is None:  # a unix socket: the client is on this machine
             return Client("local")
         claimed = ",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")
-        while self._trusts(peer) and claimed and (before := _parse(claimed.pop())) is not None:
+        while self._trusts(peer) and claimed and (before := parse_address(claimed.pop())) is not None:
             peer = before
         return Client(_name(peer))
 
@@ -78,8 +78,9 @@ def _digest(key: str) -> bytes:
     return hashlib.sha256(key.encode()).digest()
 
 
-def _parse(text: str) -> Address | None:
-    """Parse an IP address with optional brackets and port. Return None if it is invalid."""
+def parse_address(text: str) -> Address | None:
+    """Parse an IP address with optional brackets and port. Return None if it is invalid. An IPv4 address on an IPv6
+    socket is returned as IPv4."""
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]

@@ -13,6 +13,7 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from chapterverse.api.access.clients import parse_address
 from chapterverse.api.errors import error_response, path_of
 from chapterverse.api.middleware import note
 from chapterverse.errors import ValidationFailed
@@ -44,14 +45,15 @@ class AllowedHosts:
             return True
         if self._allowed:
             return any(_matches(host, name) for name in self._allowed)
-        if not _is_loopback((scope.get("server") or ("", None))[0]) or self._through_proxy(scope):
+        server = parse_address((scope.get("server") or ("",))[0])
+        if server is None or not server.is_loopback or self._through_proxy(scope):
             return True
         return _is_address(host) or host == "localhost" or host.endswith(".localhost") or host == _own_name()
 
     def _through_proxy(self, scope: Scope) -> bool:
         """Whether the request came through a trusted proxy, which checks the Host itself."""
-        client = (scope.get("client") or ("", None))[0]
-        return _is_address(client) and any(ipaddress.ip_address(client) in network for network in self._proxies)
+        client = parse_address((scope.get("client") or ("",))[0])
+        return client is not None and any(client in network for network in self._proxies)
 
 
 def name_of(host: str) -> str:
@@ -72,10 +74,6 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _is_loopback(name: str) -> bool:
-    return _is_address(name) and ipaddress.ip_address(name).is_loopback
 
 
 @cache

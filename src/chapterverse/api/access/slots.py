@@ -123,7 +123,9 @@ class SlotQueue:
         longest = max(self._turns, key=lambda name: len(self._turns[name]))
         if len(self._turns.get(client, ())) + 1 >= len(self._turns[longest]):
             raise self._overloaded()
-        self._turns[longest].pop().set_exception(self._overloaded())
+        newest = self._turns[longest].pop()
+        if not newest.done():  # else it is being cancelled, and makes room itself
+            newest.set_exception(self._overloaded())
 
     def leave(self, held_seconds: float) -> None:
         """Release a slot that was held for this long."""

@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 
 PAGES: Final = "chapterverse://pages/"  # a page's id follows
 LISTED: Final = 1000  # resources in one answer; a cursor leads to the next ones
+LONGEST_CURSOR: Final = 20  # characters
 
 _INSTRUCTIONS = (
     "Answers from a book, or several. ask_book gives an answer whose every sentence was checked against the passage it "
@@ -102,8 +103,8 @@ class BookServer:
     ) -> types.ListResourcesResult:
         """List the pages of the book, in reading order."""
         cursor = (part.cursor if part else None) or "0"
-        if not cursor.isdecimal():
-            raise MCPError(types.INVALID_PARAMS, f"{cursor} is not a cursor of this list.")
+        if not cursor.isdecimal() or len(cursor) > LONGEST_CURSOR:
+            raise MCPError(types.INVALID_PARAMS, f"{cursor[:LONGEST_CURSOR]} is not a cursor of this list.")
         start, end = int(cursor), int(cursor) + LISTED
         call = self.call_of(context.request)
         try:
