@@ -132,6 +132,14 @@ def test_shortened_list_ends_with_an_ellipsis() -> None:
     assert not excerpt("1. Write").endswith("…")
 
 
+def test_list_is_completed_if_only_little_of_it_is_left() -> None:
+    items = [f"- Item {number} {'word ' * 25}end." for number in range(1, 7)]  # four of them fit
+    shown = excerpt("- Item 1", "\n".join(items))
+    assert "Item 5" not in shown and shown.endswith("\n\n…")
+    shown = excerpt("- Item 1", "\n".join(items[:5]))
+    assert "Item 5" in shown and not shown.endswith("…")
+
+
 def test_shortened_code_ends_with_an_ellipsis() -> None:
     body = "\n\n".join(f"def step_{at}():\n    return {at}" for at in range(60))
     shown = excerpt("```", f"Here is all of it:\n\n```python\n{body}\n```\n")

@@ -18,6 +18,7 @@ from chapterverse.language import stems
 from chapterverse.trained import UNREAD
 
 MOST_WORDS: Final = 120  # of an excerpt, not counting code
+WHOLE_LIST: Final = 160  # of an excerpt that has more only to end where its list or table ends
 CODE_LINES: Final = 40  # a longer block is cut
 SHORT_CODE: Final = 20  # lines of all code blocks together, if an excerpt has several
 BELOW_BEST: Final = 1.0  # a unit answers if it is at most this many logits below the best one
@@ -104,7 +105,15 @@ class _Cutter:
         span = max(fitting, key=self._rank, default=self._closed(self._best, self._best))
         while len(span) > 1 and self._announces(span[-1]):
             span = span[:-1]
-        return span
+        return self._with_whole_list(span) if self._fill else span
+
+    def _with_whole_list(self, span: range) -> range:
+        """Return the span with the rest of the list or table that it ends in, if only little of it is left."""
+        end = span.stop
+        while self._kind(end) == self._kind(end - 1) in ("item", "row"):
+            end += 1
+        whole = range(span.start, end)
+        return whole if sum(self._words[at] for at in whole) <= WHOLE_LIST else span
 
     def _rank(self, span: range) -> tuple[float, int, int]:
         return sum(self._worth[at] for at in span), -len(span), -span[0]
