@@ -756,3 +756,13 @@ def test_click_targets_are_at_least_24_pixels(browser: Browser, server: Served) 
 
 def test_asset_addresses_contain_the_version(page: Page) -> None:
     assert re.search(re.escape(asset_path("reader.css")), page.content())
+
+
+def test_page_can_be_used_after_the_window_becomes_wide(browser: Browser, server: Served) -> None:
+    with visiting(browser, server.url, f"/read/{LONG_PAGE.page_id}", viewport=NARROW) as page:
+        page.get_by_role("button", name="Ask the book", exact=True).click()
+        expect(page.locator("main")).to_have_attribute("inert", "")
+        page.set_viewport_size({"width": 1400, "height": 740})
+        expect(page.locator("[inert]")).to_have_count(0)
+        page.set_viewport_size(NARROW)
+        expect(page.locator("main")).to_have_attribute("inert", "")

@@ -80,6 +80,7 @@ class Reader {
     addEventListener("popstate", (event) => this.open({ scroll: event.state?.scroll ?? null }));
     document.addEventListener("click", (event) => this.clicked(event));
     document.addEventListener("keydown", (event) => this.pressed(event));
+    NARROW.addEventListener("change", () => this.showAskState());
     this.showAskState();
   }
 
