@@ -766,3 +766,12 @@ def test_page_can_be_used_after_the_window_becomes_wide(browser: Browser, server
         expect(page.locator("[inert]")).to_have_count(0)
         page.set_viewport_size(NARROW)
         expect(page.locator("main")).to_have_attribute("inert", "")
+
+
+def test_section_of_the_open_page_closes_the_drawer(browser: Browser, server: Served) -> None:
+    with visiting(browser, server.url, f"/read/{LONG_PAGE.page_id}", viewport=NARROW) as page:
+        page.locator("main .headed").first.wait_for()
+        page.get_by_role("button", name="Contents").click()
+        page.locator(".contents .sections a", has_text="Part 3").click()
+        expect(page.locator(".contents")).to_be_hidden()
+        assert in_view(page, "#book-part-3")

@@ -151,6 +151,7 @@ class Reader {
       return;
     }
     if (this.page?.page_id === wanted.id && !wanted.quote && !this.quoted && scroll === null) {
+      this.closeDrawers();
       this.goTo(wanted, [], moveFocus);
       return;
     }
