@@ -775,3 +775,11 @@ def test_section_of_the_open_page_closes_the_drawer(browser: Browser, server: Se
         page.locator(".contents .sections a", has_text="Part 3").click()
         expect(page.locator(".contents")).to_be_hidden()
         assert in_view(page, "#book-part-3")
+
+
+def test_open_page_can_be_reached_after_another_one_failed(page: Page) -> None:
+    page.route("**/pages/*", lambda route: route.abort())
+    page.locator(".contents a", has_text="Code").click()
+    expect(page.locator("main h1")).to_have_text("The page cannot be shown")
+    page.locator(".contents a", has_text="Long").first.click()
+    expect(page.locator("main h1")).to_have_text("Long")

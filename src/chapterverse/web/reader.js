@@ -284,6 +284,7 @@ class Reader {
 
   explain(failure) {
     const again = () => (this.contents.pages.length ? this.open() : location.reload());
+    this.page = null;
     place.replaceChildren(...explanationOf(failure, again));
   }
 
