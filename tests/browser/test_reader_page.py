@@ -783,3 +783,18 @@ def test_open_page_can_be_reached_after_another_one_failed(page: Page) -> None:
     expect(page.locator("main h1")).to_have_text("The page cannot be shown")
     page.locator(".contents a", has_text="Long").first.click()
     expect(page.locator("main h1")).to_have_text("Long")
+
+
+def test_copy_button_pressed_twice_gets_its_label_back(browser: Browser, server: Served) -> None:
+    with visiting(browser, server.url, f"/read/{CODE_PAGE.page_id}") as page:
+        page.clock.install()
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        copy = page.locator(".code .copy").first
+        drawn = copy.inner_html()
+        for _ in range(2):
+            copy.click()
+            expect(copy).to_have_attribute("aria-label", "Copied")
+            page.clock.run_for(500)
+        page.clock.run_for(5000)
+        expect(copy).to_have_attribute("aria-label", "Copy the code")
+        assert copy.inner_html() == drawn
