@@ -798,3 +798,17 @@ def test_copy_button_pressed_twice_gets_its_label_back(browser: Browser, server:
         page.clock.run_for(5000)
         expect(copy).to_have_attribute("aria-label", "Copy the code")
         assert copy.inner_html() == drawn
+
+
+def test_retry_waits_for_the_running_answer(page: Page) -> None:
+    """Pressed while another answer is running, it removes nothing."""
+    page.route("**/chat/stream", lambda route: route.abort(), times=1)
+    ask(page, "first")
+    expect(page.locator(".turn .failure")).to_be_visible()
+    ask(page, "pause 2")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator(".turn .confidence")).to_be_visible()
+    expect(page.locator(".turn .question")).to_have_text(["first", "pause 2"])
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator(".turn .confidence")).to_have_count(2)
+    expect(page.locator(".turn .question")).to_have_text(["pause 2", "first"])
