@@ -812,3 +812,16 @@ def test_retry_waits_for_the_running_answer(page: Page) -> None:
     page.get_by_role("button", name="Try again").click()
     expect(page.locator(".turn .confidence")).to_have_count(2)
     expect(page.locator(".turn .question")).to_have_text(["pause 2", "first"])
+
+
+def test_going_forward_restores_the_scroll_position(page: Page) -> None:
+    for name in ("Code", "Long"):
+        page.locator(".contents a", has_text=name).first.click()
+        expect(page.locator("main h1")).to_have_text(name)
+    page.evaluate("scrollTo(0, 700)")
+    page.wait_for_timeout(300)
+    page.go_back()
+    expect(page.locator("main h1")).to_have_text("Code")
+    page.go_forward()
+    expect(page.locator("main h1")).to_have_text("Long")
+    assert page.evaluate("scrollY") == 700

@@ -76,7 +76,7 @@ class Reader {
     at("back").addEventListener("click", () => this.backToAnswer());
     at("ask").addEventListener("click", (event) => this.leaveAnswer(event));
     history.scrollRestoration = "manual";
-    addEventListener("pagehide", () => history.replaceState({ scroll: scrollY }, ""));
+    for (const name of ["pagehide", "scrollend"]) addEventListener(name, () => history.replaceState({ scroll: scrollY }, ""));
     addEventListener("popstate", (event) => this.open({ scroll: event.state?.scroll ?? null }));
     document.addEventListener("click", (event) => this.clicked(event));
     document.addEventListener("keydown", (event) => this.pressed(event));
@@ -85,6 +85,7 @@ class Reader {
   }
 
   async start() {
+    const kept = history.state?.scroll ?? null;
     try {
       await this.fetchContents();
     } catch (failure) {
@@ -105,7 +106,7 @@ class Reader {
     if (asked && !address()) history.replaceState(null, "", ROOT);
     const named = location.search || location.hash;
     // After a reload, restore the scroll position; otherwise keep where the reader has scrolled meanwhile.
-    const scroll = history.state?.scroll ?? (named ? null : scrollY);
+    const scroll = kept ?? (named ? null : scrollY);
     if (address() || !this.cover) await this.open({ moveFocus: Boolean(old || named), scroll });
     if (asked) this.askFor(asked);
   }
