@@ -825,3 +825,15 @@ def test_going_forward_restores_the_scroll_position(page: Page) -> None:
     page.go_forward()
     expect(page.locator("main h1")).to_have_text("Long")
     assert page.evaluate("scrollY") == 700
+
+
+def test_long_word_in_a_heading_does_not_widen_a_narrow_page(browser: Browser, scripted: Scripted) -> None:
+    wide = written(
+        "wide.md", "# Commands\n\nWords.\n\n## MAV_CMD_CAMERA_TRACK_RECTANGLE_AND_FOLLOW_IT to track\n\nWords."
+    )
+    with (
+        scripted_server(Shelf([wide]), scripted) as server,
+        visiting(browser, server.url, f"/read/{wide.page_id}", viewport=NARROW) as page,
+    ):
+        page.locator("main .headed").first.wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") == NARROW["width"]
