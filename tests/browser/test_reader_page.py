@@ -837,3 +837,17 @@ def test_long_word_in_a_heading_does_not_widen_a_narrow_page(browser: Browser, s
     ):
         page.locator("main .headed").first.wait_for()
         assert page.evaluate("document.documentElement.scrollWidth") == NARROW["width"]
+
+
+def test_chapters_of_one_module_are_listed_apart(browser: Browser, scripted: Scripted) -> None:
+    """A navigation may sort the pages of one folder into chapters."""
+    pages = [
+        written(f"{name}.md", f"# {name}\n\nWords.", chapter) for name, chapter in (("One", "First"), ("Two", "Second"))
+    ]
+    with scripted_server(Shelf(pages), scripted) as server:
+        with visiting(browser, server.url) as page:
+            expect(page.locator(".chapter h2")).to_have_text(["First", "Second"])
+            expect(page.locator(".contents summary")).to_have_text(["First", "Second"])
+        with visiting(browser, server.url, f"/read/{pages[1].page_id}") as page:
+            page.locator(".brand").click()
+            expect(page.locator(".chapter h2")).to_have_text(["First", "Second"])
