@@ -851,3 +851,14 @@ def test_chapters_of_one_module_are_listed_apart(browser: Browser, scripted: Scr
         with visiting(browser, server.url, f"/read/{pages[1].page_id}") as page:
             page.locator(".brand").click()
             expect(page.locator(".chapter h2")).to_have_text(["First", "Second"])
+
+
+def test_page_stays_if_the_list_of_pages_cannot_be_fetched(browser: Browser, scripted: Scripted) -> None:
+    pages = [written(f"chapter/{number}.md", f"# Page {number}\n\nWords.") for number in range(101)]
+    with scripted_server(Shelf(pages), scripted) as server, visiting(browser, server.url, "/livez") as page:
+        page.route("**/contents/*", lambda route: route.fulfill(status=503, json={}))
+        for path, title in ((f"/read/{pages[3].page_id}", "Page 3"), ("/", "The book")):
+            with page.expect_response("**/contents/*"):
+                page.goto(server.url + path)
+            page.wait_for_timeout(300)
+            expect(page.locator("main h1")).to_have_text(title)

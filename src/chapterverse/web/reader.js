@@ -89,8 +89,9 @@ class Reader {
     try {
       await this.fetchContents();
     } catch (failure) {
-      if (!place.querySelector(".no-book")) this.explain(failure); // the server's page already says how to ingest one
-      return;
+      // The server may have sent the page, or how to ingest a book.
+      if (!place.querySelector(".no-book, .cover, .turning")) this.explain(failure);
+      if (!this.contents.pages.length) return;
     }
     if (!this.contents.pages.length) {
       this.explain({ code: "no_book" });
