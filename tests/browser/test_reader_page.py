@@ -862,3 +862,13 @@ def test_page_stays_if_the_list_of_pages_cannot_be_fetched(browser: Browser, scr
                 page.goto(server.url + path)
             page.wait_for_timeout(300)
             expect(page.locator("main h1")).to_have_text(title)
+
+
+def test_reload_of_the_title_page_restores_the_scroll_position(browser: Browser, server: Served) -> None:
+    with visiting(browser, server.url, viewport={"width": 360, "height": 400}) as page:
+        page.locator(".ask-bar").wait_for()
+        page.evaluate("scrollTo(0, 200)")
+        page.reload()
+        expect(page.locator(".ask-bar")).to_be_visible()
+        page.wait_for_load_state("networkidle")
+        assert page.evaluate("scrollY") == 200

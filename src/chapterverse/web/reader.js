@@ -109,6 +109,7 @@ class Reader {
     // After a reload, restore the scroll position; otherwise keep where the reader has scrolled meanwhile.
     const scroll = kept ?? (named ? null : scrollY);
     if (address() || !this.cover) await this.open({ moveFocus: Boolean(old || named), scroll });
+    else if (kept) scrollTo({ top: kept, behavior: "instant" });
     if (asked) this.askFor(asked);
   }
 
