@@ -872,3 +872,25 @@ def test_reload_of_the_title_page_restores_the_scroll_position(browser: Browser,
         expect(page.locator(".ask-bar")).to_be_visible()
         page.wait_for_load_state("networkidle")
         assert page.evaluate("scrollY") == 200
+
+
+def test_quote_is_marked_in_the_text_as_it_is_now(browser: Browser, scripted: Scripted) -> None:
+    """The book may have been ingested again while the page is open."""
+    shelf = Shelf([written("now.md", "# Now\n\nOld words.")])
+    with scripted_server(shelf, scripted) as server:
+        path = f"/read/{shelf.shelved[0].page_id}"
+        with visiting(browser, server.url, path) as page:
+            page.locator("main .headed, main p").first.wait_for()
+            page.wait_for_load_state("networkidle")
+            shelf.shelved[0] = changed = written("now.md", "# Now\n\nA new sentence. Old words.")
+            start = changed.text.index("Old")
+            page.evaluate(
+                """address => {
+                    const link = document.createElement("a");
+                    link.href = address;
+                    document.querySelector("main").append(link);
+                    link.click();
+                }""",
+                f"{server.url}{path}?quote={start}-{start + 9}",
+            )
+            expect(page.locator("mark.evidence")).to_have_text(["Old words"])

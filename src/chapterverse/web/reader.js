@@ -159,7 +159,7 @@ class Reader {
       return;
     }
     try {
-      const known = await this.text(wanted.id);
+      const known = await this.text(wanted.id, wanted.quote && scroll === null);
       if (known.blocks.some((block) => block.kind === "code" && languageOf(block.info))) await fetchHighlighter(PRISM);
     } catch (failure) {
       this.explain(failure);
@@ -169,8 +169,9 @@ class Reader {
     this.show(this.texts.get(wanted.id), wanted, moveFocus, scroll);
   }
 
-  async text(id) {
-    if (!this.texts.has(id)) this.texts.set(id, await this.api.page(id));
+  /** The text of a page; `fresh`: as it is now, because offsets are of the latest text. */
+  async text(id, fresh) {
+    if (fresh || !this.texts.has(id)) this.texts.set(id, await this.api.page(id));
     return this.texts.get(id);
   }
 
