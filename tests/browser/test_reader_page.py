@@ -894,3 +894,13 @@ def test_quote_is_marked_in_the_text_as_it_is_now(browser: Browser, scripted: Sc
                 f"{server.url}{path}?quote={start}-{start + 9}",
             )
             expect(page.locator("mark.evidence")).to_have_text(["Old words"])
+
+
+def test_code_without_its_end_is_shown_whole(page: Page) -> None:
+    """As in a part of a page that ends inside code."""
+    shown = """async ([excerpts, text]) => {
+        const { renderExcerpt } = await import(excerpts);
+        return renderExcerpt(text).nodes[0].querySelector("code").textContent;
+    }"""
+    for text, code in (("```py\na\nb", "a\nb"), ("```py\na", "a"), ("```py\na\nb\n```", "a\nb"), ("```py\n```", "")):
+        assert page.evaluate(shown, [f"../{asset_path('excerpts.js')}", text]) == code
