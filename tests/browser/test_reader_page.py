@@ -756,3 +756,151 @@ def test_click_targets_are_at_least_24_pixels(browser: Browser, server: Served) 
 
 def test_asset_addresses_contain_the_version(page: Page) -> None:
     assert re.search(re.escape(asset_path("reader.css")), page.content())
+
+
+def test_page_can_be_used_after_the_window_becomes_wide(browser: Browser, server: Served) -> None:
+    with visiting(browser, server.url, f"/read/{LONG_PAGE.page_id}", viewport=NARROW) as page:
+        page.get_by_role("button", name="Ask the book", exact=True).click()
+        expect(page.locator("main")).to_have_attribute("inert", "")
+        page.set_viewport_size({"width": 1400, "height": 740})
+        expect(page.locator("[inert]")).to_have_count(0)
+        page.set_viewport_size(NARROW)
+        expect(page.locator("main")).to_have_attribute("inert", "")
+
+
+def test_section_of_the_open_page_closes_the_drawer(browser: Browser, server: Served) -> None:
+    with visiting(browser, server.url, f"/read/{LONG_PAGE.page_id}", viewport=NARROW) as page:
+        page.locator("main .headed").first.wait_for()
+        page.get_by_role("button", name="Contents").click()
+        page.locator(".contents .sections a", has_text="Part 3").click()
+        expect(page.locator(".contents")).to_be_hidden()
+        assert in_view(page, "#book-part-3")
+
+
+def test_open_page_can_be_reached_after_another_one_failed(page: Page) -> None:
+    page.route("**/pages/*", lambda route: route.abort())
+    page.locator(".contents a", has_text="Code").click()
+    expect(page.locator("main h1")).to_have_text("The page cannot be shown")
+    page.locator(".contents a", has_text="Long").first.click()
+    expect(page.locator("main h1")).to_have_text("Long")
+
+
+def test_copy_button_pressed_twice_gets_its_label_back(browser: Browser, server: Served) -> None:
+    with visiting(browser, server.url, f"/read/{CODE_PAGE.page_id}") as page:
+        page.clock.install()
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        copy = page.locator(".code .copy").first
+        drawn = copy.inner_html()
+        for _ in range(2):
+            copy.click()
+            expect(copy).to_have_attribute("aria-label", "Copied")
+            page.clock.run_for(500)
+        page.clock.run_for(5000)
+        expect(copy).to_have_attribute("aria-label", "Copy the code")
+        assert copy.inner_html() == drawn
+
+
+def test_retry_waits_for_the_running_answer(page: Page) -> None:
+    """Pressed while another answer is running, it removes nothing."""
+    page.route("**/chat/stream", lambda route: route.abort(), times=1)
+    ask(page, "first")
+    expect(page.locator(".turn .failure")).to_be_visible()
+    ask(page, "pause 2")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator(".turn .confidence")).to_be_visible()
+    expect(page.locator(".turn .question")).to_have_text(["first", "pause 2"])
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator(".turn .confidence")).to_have_count(2)
+    expect(page.locator(".turn .question")).to_have_text(["pause 2", "first"])
+
+
+def test_going_forward_restores_the_scroll_position(page: Page) -> None:
+    for name in ("Code", "Long"):
+        page.locator(".contents a", has_text=name).first.click()
+        expect(page.locator("main h1")).to_have_text(name)
+    page.evaluate("scrollTo(0, 700)")
+    page.wait_for_timeout(300)
+    page.go_back()
+    expect(page.locator("main h1")).to_have_text("Code")
+    page.go_forward()
+    expect(page.locator("main h1")).to_have_text("Long")
+    assert page.evaluate("scrollY") == 700
+
+
+def test_long_word_in_a_heading_does_not_widen_a_narrow_page(browser: Browser, scripted: Scripted) -> None:
+    wide = written(
+        "wide.md", "# Commands\n\nWords.\n\n## MAV_CMD_CAMERA_TRACK_RECTANGLE_AND_FOLLOW_IT to track\n\nWords."
+    )
+    with (
+        scripted_server(Shelf([wide]), scripted) as server,
+        visiting(browser, server.url, f"/read/{wide.page_id}", viewport=NARROW) as page,
+    ):
+        page.locator("main .headed").first.wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") == NARROW["width"]
+
+
+def test_chapters_of_one_module_are_listed_apart(browser: Browser, scripted: Scripted) -> None:
+    """A navigation may sort the pages of one folder into chapters."""
+    pages = [
+        written(f"{name}.md", f"# {name}\n\nWords.", chapter) for name, chapter in (("One", "First"), ("Two", "Second"))
+    ]
+    with scripted_server(Shelf(pages), scripted) as server:
+        with visiting(browser, server.url) as page:
+            expect(page.locator(".chapter h2")).to_have_text(["First", "Second"])
+            expect(page.locator(".contents summary")).to_have_text(["First", "Second"])
+        with visiting(browser, server.url, f"/read/{pages[1].page_id}") as page:
+            page.locator(".brand").click()
+            expect(page.locator(".chapter h2")).to_have_text(["First", "Second"])
+
+
+def test_page_stays_if_the_list_of_pages_cannot_be_fetched(browser: Browser, scripted: Scripted) -> None:
+    pages = [written(f"chapter/{number}.md", f"# Page {number}\n\nWords.") for number in range(101)]
+    with scripted_server(Shelf(pages), scripted) as server, visiting(browser, server.url, "/livez") as page:
+        page.route("**/contents/*", lambda route: route.fulfill(status=503, json={}))
+        for path, title in ((f"/read/{pages[3].page_id}", "Page 3"), ("/", "The book")):
+            with page.expect_response("**/contents/*"):
+                page.goto(server.url + path)
+            page.wait_for_timeout(300)
+            expect(page.locator("main h1")).to_have_text(title)
+
+
+def test_reload_of_the_title_page_restores_the_scroll_position(browser: Browser, server: Served) -> None:
+    with visiting(browser, server.url, viewport={"width": 360, "height": 400}) as page:
+        page.locator(".ask-bar").wait_for()
+        page.evaluate("scrollTo(0, 200)")
+        page.reload()
+        expect(page.locator(".ask-bar")).to_be_visible()
+        page.wait_for_load_state("networkidle")
+        assert page.evaluate("scrollY") == 200
+
+
+def test_quote_is_marked_in_the_text_as_it_is_now(browser: Browser, scripted: Scripted) -> None:
+    """The book may have been ingested again while the page is open."""
+    shelf = Shelf([written("now.md", "# Now\n\nOld words.")])
+    with scripted_server(shelf, scripted) as server:
+        path = f"/read/{shelf.shelved[0].page_id}"
+        with visiting(browser, server.url, path) as page:
+            page.locator("main .headed, main p").first.wait_for()
+            page.wait_for_load_state("networkidle")
+            shelf.shelved[0] = changed = written("now.md", "# Now\n\nA new sentence. Old words.")
+            start = changed.text.index("Old")
+            page.evaluate(
+                """address => {
+                    const link = document.createElement("a");
+                    link.href = address;
+                    document.querySelector("main").append(link);
+                    link.click();
+                }""",
+                f"{server.url}{path}?quote={start}-{start + 9}",
+            )
+            expect(page.locator("mark.evidence")).to_have_text(["Old words"])
+
+
+def test_code_without_its_end_is_shown_whole(page: Page) -> None:
+    """As in a part of a page that ends inside code."""
+    shown = """async ([excerpts, text]) => {
+        const { renderExcerpt } = await import(excerpts);
+        return renderExcerpt(text).nodes[0].querySelector("code").textContent;
+    }"""
+    for text, code in (("```py\na\nb", "a\nb"), ("```py\na", "a"), ("```py\na\nb\n```", "a\nb"), ("```py\n```", "")):
+        assert page.evaluate(shown, [f"../{asset_path('excerpts.js')}", text]) == code

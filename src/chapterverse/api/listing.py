@@ -88,10 +88,10 @@ async def list_for(request: Request, services: Services) -> ShownPages:
 
 
 def by_module(pages: Iterable[PageSummary]) -> list[list[PageSummary]]:
-    """The pages grouped by module, in the order of the first page of each."""
-    modules: dict[str, list[PageSummary]] = {}
+    """The pages grouped by module and category, in the order of the first page of each."""
+    modules: dict[tuple[str, str], list[PageSummary]] = {}
     for page in pages:
-        modules.setdefault(page.module, []).append(page)
+        modules.setdefault((page.module, page.category), []).append(page)
     return list(modules.values())
 
 

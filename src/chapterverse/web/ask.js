@@ -88,6 +88,7 @@ export class AskBox {
     this.hint.hidden = true;
     const { query, selection, rated = null } = asked;
     const retry = () => {
+      if (this.running) return;
       turn.element.remove();
       this.kept = this.kept.filter((one) => one !== asked);
       this.ask(query, selection);

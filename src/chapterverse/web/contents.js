@@ -45,7 +45,7 @@ export class Contents {
     const link = (page) => element("a", { href: this.hrefOf(page.page_id), dir: "auto", "data-url": page.url }, page.title);
     const fold = (list) =>
       element("details", { open: pages.length <= MANY }, element("summary", {}, list[0].category || "Pages"), element("ul", {}, ...list.map((page) => element("li", {}, link(page)))));
-    const folds = (list) => grouped(list, (page) => page.module).map(([, module]) => fold(module));
+    const folds = (list) => grouped(list, (page) => `${page.module}\n${page.category}`).map(([, module]) => fold(module));
     const editions = grouped(pages, editionOf);
     const named = ([edition, list]) => element("section", { "data-edition": edition }, element("h2", {}, labelOf(list[0], titles) || "Book"), ...folds(list));
     this.place.replaceChildren(...(editions.length > 1 ? editions.map(named) : folds(pages)));

@@ -56,8 +56,7 @@ export function iconButton(name, label, onclick, kind = "") {
 
 /** Copies a text to the clipboard and confirms it on the button for a while. */
 export async function copyFrom(button, text, done = "Copied") {
-  const before = [...button.childNodes];
-  const label = button.getAttribute("aria-label");
+  const [before, label] = (button.usual ??= [[...button.childNodes], button.getAttribute("aria-label")]); // not those of a confirmation
   let copied = true;
   try {
     await navigator.clipboard.writeText(text);
@@ -67,7 +66,8 @@ export async function copyFrom(button, text, done = "Copied") {
   button.replaceChildren(icon(copied ? "check" : "close"));
   const outcome = copied ? done : "Not copied: the browser does not allow it";
   attach(button, { "aria-label": outcome, title: outcome });
-  setTimeout(() => {
+  clearTimeout(button.confirming);
+  button.confirming = setTimeout(() => {
     button.replaceChildren(...before);
     attach(button, { "aria-label": label, title: label });
   }, 1800);

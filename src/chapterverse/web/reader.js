@@ -76,19 +76,22 @@ class Reader {
     at("back").addEventListener("click", () => this.backToAnswer());
     at("ask").addEventListener("click", (event) => this.leaveAnswer(event));
     history.scrollRestoration = "manual";
-    addEventListener("pagehide", () => history.replaceState({ scroll: scrollY }, ""));
+    for (const name of ["pagehide", "scrollend"]) addEventListener(name, () => history.replaceState({ scroll: scrollY }, ""));
     addEventListener("popstate", (event) => this.open({ scroll: event.state?.scroll ?? null }));
     document.addEventListener("click", (event) => this.clicked(event));
     document.addEventListener("keydown", (event) => this.pressed(event));
+    NARROW.addEventListener("change", () => this.showAskState());
     this.showAskState();
   }
 
   async start() {
+    const kept = history.state?.scroll ?? null;
     try {
       await this.fetchContents();
     } catch (failure) {
-      if (!place.querySelector(".no-book")) this.explain(failure); // the server's page already says how to ingest one
-      return;
+      // The server may have sent the page, or how to ingest a book.
+      if (!place.querySelector(".no-book, .cover, .turning")) this.explain(failure);
+      if (!this.contents.pages.length) return;
     }
     if (!this.contents.pages.length) {
       this.explain({ code: "no_book" });
@@ -104,8 +107,9 @@ class Reader {
     if (asked && !address()) history.replaceState(null, "", ROOT);
     const named = location.search || location.hash;
     // After a reload, restore the scroll position; otherwise keep where the reader has scrolled meanwhile.
-    const scroll = history.state?.scroll ?? (named ? null : scrollY);
+    const scroll = kept ?? (named ? null : scrollY);
     if (address() || !this.cover) await this.open({ moveFocus: Boolean(old || named), scroll });
+    else if (kept) scrollTo({ top: kept, behavior: "instant" });
     if (asked) this.askFor(asked);
   }
 
@@ -150,11 +154,12 @@ class Reader {
       return;
     }
     if (this.page?.page_id === wanted.id && !wanted.quote && !this.quoted && scroll === null) {
+      this.closeDrawers();
       this.goTo(wanted, [], moveFocus);
       return;
     }
     try {
-      const known = await this.text(wanted.id);
+      const known = await this.text(wanted.id, wanted.quote && scroll === null);
       if (known.blocks.some((block) => block.kind === "code" && languageOf(block.info))) await fetchHighlighter(PRISM);
     } catch (failure) {
       this.explain(failure);
@@ -164,8 +169,9 @@ class Reader {
     this.show(this.texts.get(wanted.id), wanted, moveFocus, scroll);
   }
 
-  async text(id) {
-    if (!this.texts.has(id)) this.texts.set(id, await this.api.page(id));
+  /** The text of a page; `fresh`: as it is now, because offsets are of the latest text. */
+  async text(id, fresh) {
+    if (fresh || !this.texts.has(id)) this.texts.set(id, await this.api.page(id));
     return this.texts.get(id);
   }
 
@@ -282,6 +288,7 @@ class Reader {
 
   explain(failure) {
     const again = () => (this.contents.pages.length ? this.open() : location.reload());
+    this.page = null;
     place.replaceChildren(...explanationOf(failure, again));
   }
 

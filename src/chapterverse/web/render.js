@@ -79,7 +79,8 @@ class Rendering {
 
   code({ start, end, info, caption }) {
     const lines = this.linesOf(start, end);
-    const [first, last] = lines.length > 2 ? [lines[1].start, lines.at(-2).end] : [start, start];
+    const within = lines.slice(1, /^\s*[`~]{3}/.test(lines.at(-1).text) ? -1 : undefined); // an excerpt may end inside code
+    const [first, last] = within.length ? [within[0].start, within.at(-1).end] : [start, start];
     const source = this.text.slice(first, last);
     const code = element("code");
     let place = first;
