@@ -29,7 +29,7 @@ _LINE = re.compile(
 )
 _BOLD_LINE = re.compile(r"\*\*[^*\n]{0,119}[^*\n.!?]\*\*:?|__[^_\n]{0,119}[^_\n.!?]__:?")
 _ROW_RULE = re.compile(r"(?=[^-]*-)[|:\- \t]++")
-_QUOTE = re.compile(r"[ \t]*(?:>[ \t]?)+")
+_QUOTE = re.compile(r"^[ \t]*(?:>[ \t]?)*[ \t]*")
 _NEXT_WORD = re.compile(r"\s*+[\"'“‘«(\[*_]*+\w*+")
 _MAY_END = re.compile(r"[.!?…。！？｡\n]")
 _DECIDED: Final = 12  # characters of a line that are enough to tell its kind
@@ -108,21 +108,19 @@ class MarkdownParser:
             self._fence = mark["fence_mark"]
             self._block = Statement("", shape="code", depth=len(self._items), head=mark["language"])
         elif kind == "item" or (kind == "text" and self._block is None):
-            line = self._open(line, mark, was_blank)
+            self._open(line, mark, was_blank)
         if kind in ("text", "item"):
-            self._text += line.lstrip()
+            self._text += line[mark.end() :] if mark else _QUOTE.sub("", line)
             self._inline = not line.endswith("\n")
         return found
 
-    def _open(self, line: str, item: re.Match[str] | None, was_blank: bool) -> str:
-        """Open an item or a paragraph, and return the line without its list or quote mark."""
+    def _open(self, line: str, item: re.Match[str] | None, was_blank: bool) -> None:
+        """Open an item or a paragraph."""
         self._leave_items(line, was_blank or item is not None)
         self._block = Statement("", depth=len(self._items))
         if item:
             self._items.append(_indent(line))
             self._block = replace(self._block, shape="item", marker=item["marker"].replace(")", "."))
-        mark = item or _QUOTE.match(line)
-        return line[mark.end() :] if mark else line
 
     def _leave_items(self, line: str, was_blank: bool = True) -> None:
         """Leave the list items that do not contain this line, judged by its indent."""
