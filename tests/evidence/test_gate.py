@@ -213,6 +213,7 @@ LIE = "The server is the best on the market."
         ("They are made of cheese.", ""),
         ("The port is 8080.", "The port is 8080."),
         ("Nor does the server change the port.", ""),
+        ("Nor, by default, is it the port 8080.", "The server listens on port 8080 by default."),
         ("Besides the log, the port is 8080.", "The server listens on port 8080 by default."),
         ("Instead of the log, the port is 8080.", "Instead of the log, the port is 8080."),
         ("So does the port.", "The server listens on port 8080 by default."),
