@@ -76,12 +76,12 @@ def unit_text(text: str, unit: Unit) -> str:
 
 
 def row_text(head: str, row: str) -> str:
-    """A table row with the names of its columns, if the header has as many cells."""
+    """A table row with the names of its columns, also of empty ones, if the header has as many cells."""
     names, values = cells_of(head), cells_of(row)
     if len(names) != len(values):
         names = [""] * len(values)
-    cells = (f"{name}: {value}" if name else value for name, value in zip(names, values, strict=True) if value)
-    return " | ".join(cells)
+    cells = (f"{name}: {value or '–'}" if name else value for name, value in zip(names, values, strict=True))
+    return " | ".join(filter(None, cells))
 
 
 def cells_of(line: str) -> list[str]:

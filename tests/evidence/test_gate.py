@@ -137,6 +137,14 @@ async def test_row_of_the_book_is_shown_with_its_header() -> None:
     assert shown.text == "| option | default |\n|---|---|\n| `--workers` | 4 [1] |"
 
 
+@pytest.mark.parametrize("row", ["| `--workers` | 4 [1.6] |", "| `--workers` | 4 | [1.6] |"])
+async def test_row_is_judged_with_all_the_columns_that_it_is_shown_under(row: str) -> None:
+    judge, head = gullible(), "| option | least | safe for everyone |"
+    shown = await prove(f"{head}\n|---|---|---|\n{row}\n", evidence(), judge)
+    said = " ".join(claim for case in judge.cases for claim in case.claims)
+    assert said and all(name in said or name not in shown.text for name in ("least", "safe for everyone"))
+
+
 async def test_statement_with_unknown_units_is_judged_against_all_evidence() -> None:
     judge = right([TRUE])
     shown = await prove(f"{TRUE[:-1]} [7.9].", evidence(), judge)

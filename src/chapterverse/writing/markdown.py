@@ -14,7 +14,7 @@ from typing import Final
 
 from chapterverse.evidence.statement import Statement, UnitRef
 from chapterverse.language import INLINE_CODE, sentences
-from chapterverse.units import row_text
+from chapterverse.units import cells_of, row_text
 
 MAX_STATEMENT_CHARS: Final = 2000  # a longer text without an end is cut here; the gate does not show it
 
@@ -141,7 +141,9 @@ class MarkdownParser:
             return []
         row, named = _without_numbers(line.strip())
         if header and header.head:
-            return [replace(header, text=row_text(header.row, row), named=named or header.named, row=row)]
+            # A row with other columns is shown as it is judged: without the header.
+            head = header.head if len(cells_of(header.row)) == len(cells_of(row)) else ""
+            return [replace(header, text=row_text(header.row, row), named=named or header.named, row=row, head=head)]
         found = self._end_table()
         self._leave_items(line)
         self._header = Statement(row_text("", row), named, "row", depth=len(self._items), row=row)
