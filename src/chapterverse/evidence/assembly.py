@@ -44,6 +44,7 @@ class _Waiting:
 
     proven: Proven
     introduces: str = ""  # the shape of what followed it
+    lost: bool = False  # withheld: never shown
 
 
 @dataclass(slots=True)
@@ -54,8 +55,11 @@ class Assembly:
     _hole: bool = False  # the last statement was withheld
     _unopened: Statement | None = None  # a withheld statement that began the current block
 
-    def dangles(self, statement: Statement) -> bool:
-        """Whether a statement refers back to one that was withheld."""
+    def dangles(self, proven: Proven) -> bool:
+        """Whether a statement refers back to one that was withheld, or was judged under a lead-in that was."""
+        statement = proven.statement
+        if proven.kind == "supported" and any(one.lost and _introduces(one, statement) for one in self._waiting):
+            return True
         if not self._hole or statement.shape not in ("paragraph", "item", "heading"):
             return False
         return begins_dangling(without_connective(statement.text))
@@ -65,6 +69,8 @@ class Assembly:
         released = self._pass(statement)
         if statement.opens:
             self._unopened = statement
+        if statement.leads and statement.shape != "heading":
+            self._waiting.append(_Waiting(Proven(statement, "frame"), lost=True))
         self._hole = self._hole or not statement.leads
         return released
 
@@ -75,8 +81,8 @@ class Assembly:
         if proven.statement.leads or proven.kind == "frame":
             self._waiting.append(_Waiting(proven))
             return released
-        released += [waiting.proven for waiting in self._waiting]
-        self._waiting.clear()
+        released += [waiting.proven for waiting in self._waiting if not waiting.lost]
+        self._waiting = [waiting for waiting in self._waiting if waiting.lost]
         self._hole = False
         return [*released, proven]
 
