@@ -60,9 +60,8 @@ class Assembly:
         statement = proven.statement
         if proven.kind == "supported" and any(one.lost and _introduces(one, statement) for one in self._waiting):
             return True
-        if not self._hole or statement.shape not in ("paragraph", "item", "heading"):
-            return False
-        return begins_dangling(without_connective(statement.text))
+        prose = statement.shape in ("paragraph", "item", "heading")
+        return self._hole and prose and begins_dangling(without_connective(statement.text))
 
     def withhold(self, statement: Statement) -> list[Proven]:
         """Record a statement that is not shown, and return the lead-ins that can be shown now."""
