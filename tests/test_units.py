@@ -123,3 +123,7 @@ def test_blanks_at_the_end_of_an_item_cost_linear_time() -> None:
     started = time.process_time()
     assert [text[unit.start : unit.end] for unit in cut_units(text, blocks_of_text(text))] == ["- one", "- two"]
     assert time.process_time() - started < 5.0  # quadratic time would be minutes
+
+
+def test_code_between_fences_on_one_line_is_no_code_block() -> None:
+    assert [block.kind for block in blocks_of_text("```ls```\n\nThe port is 80.")] == ["paragraph", "paragraph"]

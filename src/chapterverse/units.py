@@ -16,7 +16,7 @@ MAX_UNIT_CHARS: Final = 3000  # a longer unit is split
 LONG_ITEM_CHARS: Final = 600  # a longer list item is split into sentences
 BAR: Final = "\\|"  # a vertical bar in a cell of a table
 
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
+_FENCE = re.compile(r"[ \t]*(`{3,}(?!.*`)|~{3,})")
 _ITEM = re.compile(r"(?P<indent>[ \t]*)(?:[-*+•]|\(?\d{1,4}[.)])[ \t]+(?=\S)")
 _LINE = re.compile(r"[^\n]+")
 _HEADING = re.compile(r"#{1,6}[ \t]")
@@ -76,12 +76,12 @@ def unit_text(text: str, unit: Unit) -> str:
 
 
 def row_text(head: str, row: str) -> str:
-    """A table row with the names of its columns, if the header has as many cells."""
+    """A table row with the names of its columns, also of empty ones, if the header has as many cells."""
     names, values = cells_of(head), cells_of(row)
     if len(names) != len(values):
         names = [""] * len(values)
-    cells = (f"{name}: {value}" if name else value for name, value in zip(names, values, strict=True) if value)
-    return " | ".join(cells)
+    cells = (f"{name}: {value or '–'}" if name else value for name, value in zip(names, values, strict=True))
+    return " | ".join(filter(None, cells))
 
 
 def cells_of(line: str) -> list[str]:

@@ -211,6 +211,7 @@ def test_absence_may_mention_unknown_names_but_no_other_exact_things(absence: st
         ("It takes 5.5 s.", "It takes 5,5 s."),
         ("It is a * b.", "It is a + b."),
         ("It matches *.py files.", "It matches .py files."),
+        (r"Lines end with `\n`.", "Lines end with `n`."),
     ],
 )
 def test_signs_with_a_meaning_change_the_comparable_text(one: str, other: str) -> None:
@@ -221,6 +222,7 @@ def test_signs_with_a_meaning_change_the_comparable_text(one: str, other: str) -
     "other",
     [
         "the server “listens” on port **8080**: always!",
+        r"The server listens on port 8080\, always\.",
         "The  server listens on port `8080` — always".replace(" —", ","),
     ],
 )

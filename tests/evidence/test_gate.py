@@ -137,6 +137,14 @@ async def test_row_of_the_book_is_shown_with_its_header() -> None:
     assert shown.text == "| option | default |\n|---|---|\n| `--workers` | 4 [1] |"
 
 
+@pytest.mark.parametrize("row", ["| `--workers` | 4 [1.6] |", "| `--workers` | 4 | [1.6] |"])
+async def test_row_is_judged_with_all_the_columns_that_it_is_shown_under(row: str) -> None:
+    judge, head = gullible(), "| option | least | safe for everyone |"
+    shown = await prove(f"{head}\n|---|---|---|\n{row}\n", evidence(), judge)
+    said = " ".join(claim for case in judge.cases for claim in case.claims)
+    assert said and all(name in said or name not in shown.text for name in ("least", "safe for everyone"))
+
+
 async def test_statement_with_unknown_units_is_judged_against_all_evidence() -> None:
     judge = right([TRUE])
     shown = await prove(f"{TRUE[:-1]} [7.9].", evidence(), judge)
@@ -182,6 +190,23 @@ async def test_lead_in_is_shown_only_with_what_it_introduces() -> None:
     assert alone.text == ""
 
 
+@pytest.mark.parametrize("lead", ["You must never do this to a heron:", "- Never do this to a heron:\n  "])
+async def test_list_without_its_withheld_lead_in_is_quoted_from_the_book(lead: str) -> None:
+    book = "A heron must not lift 3 kg. A heron must not fly in rain. It is grey."
+    judge = ScriptedJudge(lambda claim: "ever do" not in claim)
+    text = f"{lead}\n  - Lift 3 kg [1.1].\n  - Fly in rain [1.2].\n\nA heron has a grey colour [1.3]."
+    shown = await prove(text, evidence_of(book, question="What must a heron not do?"), judge)
+    lines = ["- A heron must not lift 3 kg.", "- A heron must not fly in rain.", "", "A heron has a grey colour."]
+    assert shown.text.replace(" [1]", "").replace(" [2]", "").replace(" [3]", "").split("\n") == lines
+
+
+async def test_repeated_lead_in_is_shown_with_its_list() -> None:
+    lead, items = "Look at these parts of it:", ("Port 8080 it is.", "Log in /var/log/app.log.")
+    text = "\n\n".join(f"{lead}\n\n- {item}" for item in items)
+    shown = await prove(text, evidence(), right([lead, *items]))
+    assert shown.text.count(lead) == 2
+
+
 async def test_fact_whose_list_is_withheld_ends_with_a_full_stop() -> None:
     lead = "The server uses port 8080:"
     shown = await prove(f"{lead[:-1]} [1.1]:\n\n```\nrm -rf /\n```", evidence(), right([lead]))
@@ -213,6 +238,7 @@ LIE = "The server is the best on the market."
         ("They are made of cheese.", ""),
         ("The port is 8080.", "The port is 8080."),
         ("Nor does the server change the port.", ""),
+        ("Nor, by default, is it the port 8080.", "The server listens on port 8080 by default."),
         ("Besides the log, the port is 8080.", "The server listens on port 8080 by default."),
         ("Instead of the log, the port is 8080.", "Instead of the log, the port is 8080."),
         ("So does the port.", "The server listens on port 8080 by default."),

@@ -121,6 +121,18 @@ def test_fence_that_never_closes_is_code() -> None:
     assert statements_of("Run:\n\n```sh\nls\ncd /") == [("paragraph", "Run:", ""), ("code", "ls\ncd /", "")]
 
 
+def test_code_between_fences_on_one_line_does_not_hide_what_follows() -> None:
+    assert statements_of("```pip install heron```\n\nThe port is 80.") == [
+        ("paragraph", "```pip install heron```", ""),
+        ("paragraph", "The port is 80.", ""),
+    ]
+
+
+def test_quote_mark_of_a_further_line_is_not_a_sign() -> None:
+    assert statements_of("> The port is\n> 80 by default.") == [("paragraph", "The port is 80 by default.", "")]
+    assert statements_of("- > 5 bar is the limit.") == [("item", "> 5 bar is the limit.", "")]
+
+
 def test_sentence_is_returned_before_its_paragraph_ends() -> None:
     parser = MarkdownParser()
     assert [one.text for one in parser.feed("The port is 8080 [1.2]. It can be ch")] == ["The port is 8080."]

@@ -15,13 +15,13 @@ from chapterverse.evidence.statement import Statement
 _CONNECTIVE = re.compile(
     r"(?:however|but|also|additionally|in addition|furthermore|moreover|therefore|thus|hence|consequently|as a result|"
     r"then|instead|likewise|similarly|conversely|nevertheless|nonetheless|finally|for example|for instance|that said|"
-    r"in contrast|by contrast|on the other hand|besides|besides this|meanwhile|next|afterwards|accordingly|nor|and|or|"
+    r"in contrast|by contrast|on the other hand|besides|besides this|meanwhile|next|afterwards|accordingly|and|or|"
     r"so|yet)(?P<comma>,)?\s+|(?:still|again|rather|in short|in other words|in particular|specifically)(?P<stop>,)\s+",
     re.IGNORECASE,
 )
 # Words at the beginning that refer to the statement before.
 _POINTS_BACK = re.compile(
-    r"(?:it|its|it's|it’s|they|their|they're|them|this|these|that|those|such|he|she|his|her|both|neither|otherwise|"
+    r"(?:it|its|it's|it’s|they|their|they're|them|this|these|that|those|such|he|she|his|her|both|neither|nor|otherwise|"
     r"the (?:former|latter|same)|each of (?:them|these|those)|all of (?:them|these|those)|"
     r"(?:to do|for|with|in|after|because of|from|by|besides|without|if) (?:this|that|these|those|it|them|so|not))\b",
     re.IGNORECASE,
@@ -44,6 +44,7 @@ class _Waiting:
 
     proven: Proven
     introduces: str = ""  # the shape of what followed it
+    lost: bool = False  # withheld: never shown
 
 
 @dataclass(slots=True)
@@ -54,17 +55,21 @@ class Assembly:
     _hole: bool = False  # the last statement was withheld
     _unopened: Statement | None = None  # a withheld statement that began the current block
 
-    def dangles(self, statement: Statement) -> bool:
-        """Whether a statement refers back to one that was withheld."""
-        if not self._hole or statement.shape not in ("paragraph", "item", "heading"):
-            return False
-        return begins_dangling(without_connective(statement.text))
+    def dangles(self, proven: Proven) -> bool:
+        """Whether a statement refers back to one that was withheld, or was judged under a lead-in that was."""
+        statement = proven.statement
+        if proven.kind == "supported" and any(one.lost and _introduces(one, statement) for one in self._waiting):
+            return True
+        prose = statement.shape in ("paragraph", "item", "heading")
+        return self._hole and prose and begins_dangling(without_connective(statement.text))
 
     def withhold(self, statement: Statement) -> list[Proven]:
         """Record a statement that is not shown, and return the lead-ins that can be shown now."""
         released = self._pass(statement)
         if statement.opens:
             self._unopened = statement
+        if statement.leads and statement.shape != "heading":
+            self._waiting.append(_Waiting(Proven(statement, "frame"), lost=True))
         self._hole = self._hole or not statement.leads
         return released
 
@@ -75,8 +80,8 @@ class Assembly:
         if proven.statement.leads or proven.kind == "frame":
             self._waiting.append(_Waiting(proven))
             return released
-        released += [waiting.proven for waiting in self._waiting]
-        self._waiting.clear()
+        released += [waiting.proven for waiting in self._waiting if not waiting.lost]
+        self._waiting = [waiting for waiting in self._waiting if waiting.lost]
         self._hole = False
         return [*released, proven]
 

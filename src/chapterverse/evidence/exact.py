@@ -41,7 +41,8 @@ _WORDS_OF_NUMBERS: Final = (
 )
 _VALUES: Final = map(str, (*range(21), 30, 40, 50, 60, 100, 1000))
 _NUMBER_WORDS: Final = dict(zip(_WORDS_OF_NUMBERS.split(), _VALUES, strict=True))
-_SAME_SIGN: Final = str.maketrans("‘’“”„‐‑‒–—−", '\'\'"""------', "`\\")  # for comparing; markup is left out
+_SAME_SIGN: Final = str.maketrans("‘’“”„‐‑‒–—−", '\'\'"""------')  # for comparing
+_MARKS = re.compile(r"`|\\(?![^\W_])")  # the backslash of \n and of C:\temp is no markup
 _EMPHASIS = re.compile(r"(\*{1,3}|(?<!\w)_{1,3}|~~)(?=\S)([^\n]{1,300}?)(?<=\S)\1")
 _RAISED = re.compile("[²³¹⁰⁴-⁹¼-¾⅐-⅞]")  # NFKC turns 10² into 102
 # If one of these follows the first word of a sentence, that word is the subject; without an article it is a name.
@@ -296,7 +297,7 @@ def _forms(token: str) -> Iterator[str]:
 def _plain(text: str) -> str:
     """Normalize a text for comparing: lower case, one kind of quote and dash, single spaces, no markup."""
     normal = unicodedata.normalize("NFKC", _RAISED.sub(r"^\g<0>", text)).lower().translate(_SAME_SIGN)
-    return " ".join(_EMPHASIS.sub(r"\2", normal).split())
+    return " ".join(_EMPHASIS.sub(r"\2", _MARKS.sub("", normal)).split())
 
 
 def comparable(text: str) -> str:

@@ -198,7 +198,8 @@ class Gate:
 
     def _is_repeated(self, statement: Statement) -> bool:
         said = comparable(statement.text)
-        repeated = said in self._said and len(said.split()) >= REPEATED_WORDS and statement.shape != "code"
+        kept = statement.leads or statement.shape == "code"  # what follows needs it
+        repeated = said in self._said and len(said.split()) >= REPEATED_WORDS and not kept
         self._said.add(said)
         self._repeats += repeated
         return repeated
@@ -220,7 +221,7 @@ class Gate:
     async def _decide(self, entry: _Entry) -> list[Proven]:
         proof = await entry.proof if isinstance(entry.proof, asyncio.Future) else entry.proof
         statement = entry.statement
-        if proof is None or self._assembly.dangles(statement):
+        if proof is None or self._assembly.dangles(proof):
             proof = None if entry.silent else self._replacement(statement, proof)
         if proof is not None:
             return self._assembly.add(proof)

@@ -14,14 +14,14 @@ from typing import Final
 
 from chapterverse.evidence.statement import Statement, UnitRef
 from chapterverse.language import INLINE_CODE, sentences
-from chapterverse.units import row_text
+from chapterverse.units import cells_of, row_text
 
 MAX_STATEMENT_CHARS: Final = 2000  # a longer text without an end is cut here; the gate does not show it
 
 # The kind of a line, judged by itself. Any other line is text.
 _LINE = re.compile(
     r"(?P<blank>\s*$)"
-    r"|(?P<fence>[ \t]*(?P<fence_mark>`{3,}|~{3,})[ \t]*(?P<language>[\w+#.-]*))"
+    r"|(?P<fence>[ \t]*(?P<fence_mark>`{3,}(?!.*`)|~{3,})[ \t]*(?P<language>[\w+#.-]*))"
     r"|(?P<heading>[ \t]{0,3}#{1,6}[ \t]+)"
     r"|(?P<row>[ \t]*\|)"
     r"|(?P<rule>[ \t]*(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|_{3,}|={2,})$)"
@@ -29,7 +29,7 @@ _LINE = re.compile(
 )
 _BOLD_LINE = re.compile(r"\*\*[^*\n]{0,119}[^*\n.!?]\*\*:?|__[^_\n]{0,119}[^_\n.!?]__:?")
 _ROW_RULE = re.compile(r"(?=[^-]*-)[|:\- \t]++")
-_QUOTE = re.compile(r"[ \t]*(?:>[ \t]?)+")
+_QUOTE = re.compile(r"^[ \t]*(?:>[ \t]?)*[ \t]*")
 _NEXT_WORD = re.compile(r"\s*+[\"'“‘«(\[*_]*+\w*+")
 _MAY_END = re.compile(r"[.!?…。！？｡\n]")
 _DECIDED: Final = 12  # characters of a line that are enough to tell its kind
@@ -108,21 +108,19 @@ class MarkdownParser:
             self._fence = mark["fence_mark"]
             self._block = Statement("", shape="code", depth=len(self._items), head=mark["language"])
         elif kind == "item" or (kind == "text" and self._block is None):
-            line = self._open(line, mark, was_blank)
+            self._open(line, mark, was_blank)
         if kind in ("text", "item"):
-            self._text += line.lstrip()
+            self._text += line[mark.end() :] if mark else _QUOTE.sub("", line)
             self._inline = not line.endswith("\n")
         return found
 
-    def _open(self, line: str, item: re.Match[str] | None, was_blank: bool) -> str:
-        """Open an item or a paragraph, and return the line without its list or quote mark."""
+    def _open(self, line: str, item: re.Match[str] | None, was_blank: bool) -> None:
+        """Open an item or a paragraph."""
         self._leave_items(line, was_blank or item is not None)
         self._block = Statement("", depth=len(self._items))
         if item:
             self._items.append(_indent(line))
             self._block = replace(self._block, shape="item", marker=item["marker"].replace(")", "."))
-        mark = item or _QUOTE.match(line)
-        return line[mark.end() :] if mark else line
 
     def _leave_items(self, line: str, was_blank: bool = True) -> None:
         """Leave the list items that do not contain this line, judged by its indent."""
@@ -143,7 +141,9 @@ class MarkdownParser:
             return []
         row, named = _without_numbers(line.strip())
         if header and header.head:
-            return [replace(header, text=row_text(header.row, row), named=named or header.named, row=row)]
+            # A row with other columns is shown as it is judged: without the header.
+            head = header.head if len(cells_of(header.row)) == len(cells_of(row)) else ""
+            return [replace(header, text=row_text(header.row, row), named=named or header.named, row=row, head=head)]
         found = self._end_table()
         self._leave_items(line)
         self._header = Statement(row_text("", row), named, "row", depth=len(self._items), row=row)
