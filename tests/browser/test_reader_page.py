@@ -764,7 +764,7 @@ def test_page_can_be_used_after_the_window_becomes_wide(browser: Browser, server
         expect(page.locator("main")).to_have_attribute("inert", "")
         page.set_viewport_size({"width": 1400, "height": 740})
         expect(page.locator("[inert]")).to_have_count(0)
-        page.set_viewport_size(NARROW)
+        page.set_viewport_size({"width": NARROW["width"], "height": NARROW["height"]})
         expect(page.locator("main")).to_have_attribute("inert", "")
 
 
