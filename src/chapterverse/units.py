@@ -16,7 +16,7 @@ MAX_UNIT_CHARS: Final = 3000  # a longer unit is split
 LONG_ITEM_CHARS: Final = 600  # a longer list item is split into sentences
 BAR: Final = "\\|"  # a vertical bar in a cell of a table
 
-_FENCE = re.compile(r"[ \t]*(`{3,}(?!.*`)|~{3,})")
+_FENCE = re.compile(r"[ \t]*(`{3,}+(?!.*`)|~{3,})")
 _ITEM = re.compile(r"(?P<indent>[ \t]*)(?:[-*+•]|\(?\d{1,4}[.)])[ \t]+(?=\S)")
 _LINE = re.compile(r"[^\n]+")
 _HEADING = re.compile(r"#{1,6}[ \t]")

@@ -21,7 +21,7 @@ MAX_STATEMENT_CHARS: Final = 2000  # a longer text without an end is cut here; t
 # The kind of a line, judged by itself. Any other line is text.
 _LINE = re.compile(
     r"(?P<blank>\s*$)"
-    r"|(?P<fence>[ \t]*(?P<fence_mark>`{3,}(?!.*`)|~{3,})[ \t]*(?P<language>[\w+#.-]*))"
+    r"|(?P<fence>[ \t]*(?P<fence_mark>`{3,}+(?!.*`)|~{3,})[ \t]*(?P<language>[\w+#.-]*))"
     r"|(?P<heading>[ \t]{0,3}#{1,6}[ \t]+)"
     r"|(?P<row>[ \t]*\|)"
     r"|(?P<rule>[ \t]*(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|_{3,}|={2,})$)"
