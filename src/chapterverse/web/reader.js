@@ -1,9 +1,8 @@
 /**
- * The reader page: the open page (given by the address, so that links can be shared and Back works), highlighted evidence,
- * drawers on narrow screens, and keyboard shortcuts. `read/PAGE?quote=START-END` opens a page at a quotation
- * (`&answering=START-END,…` marks the parts that answer, `&find=WORDS` the words searched for), `read/PAGE#book-ANCHOR` opens
- * it at a heading, `?ask=QUESTION` asks. The server sends the page as HTML; it is rendered again here from its stored text, so
- * that every character has a known offset.
+ * The reader page. The address gives the open page: `read/PAGE#book-ANCHOR` opens it at a heading, `read/PAGE?quote=START-END`
+ * at a quotation (`&answering=START-END,…` marks the parts that answer, `&find=WORDS` the words searched for). `?ask=QUESTION`
+ * asks. The server sends the page as HTML; it is rendered again here from its stored text, so that every character has a known
+ * offset.
  */
 import { Api, longMemory } from "./api.js";
 import { AskBox, SESSION } from "./ask.js";
@@ -142,16 +141,14 @@ class Reader {
 
   /** Tells the styles whether there is a book. Without one, asking and searching are disabled. */
   showWhetherThereIsABook() {
-    const { list } = at("contents").dataset; // of a large book's pages, fetched later
-    document.documentElement.dataset.book = list || this.contents.pages.length ? "open" : "none";
+    document.documentElement.dataset.book = this.contents.pages.length || at("contents").dataset.list ? "open" : "none"; // the list of a large book comes later
   }
 
   /** Shows the page of the current address. `scroll`: an earlier scroll position on it. */
   async open({ moveFocus = true, scroll = null } = {}) {
     const wanted = address();
     if (!wanted) {
-      await this.showCover(scroll);
-      return;
+      return this.showCover(scroll);
     }
     if (this.page?.page_id === wanted.id && !wanted.quote && !this.quoted && scroll === null) {
       this.closeDrawers();
