@@ -54,7 +54,7 @@ class SectionReader(nn.Module):
         return made
 
     def states(self, ids: Any, attended: Any, types: Any) -> list[Any]:
-        """What each layer gives."""
+        """Return the output of each layer."""
         places = torch.arange(ids.shape[1], device=ids.device)
         x = self.norm(self.words(ids) + self.types(types) + self.positions(places)[None])
         mask = (1.0 - attended[:, None, None, :].to(x.dtype)) * -10000.0

@@ -139,7 +139,7 @@ def rows_to_learn(rows: Sequence[Row]) -> list[Row]:
 
 
 def batch(pairs: Sequence[Pair]) -> tuple[Any, Any, Any]:
-    """Tokens, which of them are read, and which are of the passage."""
+    """Return token ids, the attention mask, and the token types of a padded batch."""
     longest = (max(len(one.ids) for one in pairs) + 7) // 8 * 8
     ids, types = np.zeros((len(pairs), longest), np.int64), np.zeros((len(pairs), longest), np.int64)
     attended = np.zeros((len(pairs), longest), np.float32)
@@ -222,14 +222,14 @@ def _unit_loss(gold_units: list[int], pair: Pair, tokens: Any) -> Any:
     return F.binary_cross_entropy_with_logits(said[seen], wanted[seen], pos_weight=torch.tensor(2.0, device=DEVICE))
 
 
-def likeness(
+def distillation_loss(
     student: SectionReader,
     teacher: SectionReader,
     examples: Sequence[Example],
     chance: random.Random,
     share_of_labels: float,
 ) -> Any:
-    """How far a smaller reader is from the one that it learns from: in what its layers and its two heads give."""
+    """Return the distance of a smaller reader from its teacher, in the outputs of its layers and of its two heads."""
     chosen = [(row, one.pairs[at], at) for row, one in enumerate(examples) for at in _chosen(one, chance)]
     chosen.sort(key=lambda one: len(one[1].ids))
     every = len(teacher.layers) // len(student.layers)
@@ -274,7 +274,7 @@ def likeness(
 
 
 def fewer(weights: dict[str, Array], layers: int) -> dict[str, Array]:
-    """The weights of a reader with fewer layers: every second one, or every third."""
+    """Return the weights of a reader with fewer layers: every second or third layer of the teacher."""
     every = 12 // layers
     made = {}
     for name, value in weights.items():
@@ -299,7 +299,7 @@ def learn(model: SectionReader, examples: list[Example], options: dict[str, floa
         if not at:
             chance.shuffle(examples)
         part = examples[at : at + SIZE]
-        loss = likeness(model, teacher, part, chance, options["labels"]) if teacher else loss_of(model, part, chance)
+        loss = distillation_loss(model, teacher, part, chance, options["labels"]) if teacher else loss_of(model, part, chance)
         progress = max((step + 1) / steps, (time.time() - started) / options["seconds"])
         for group in optimiser.param_groups:
             group["lr"] = options["rate"] * min(1, (step + 1) / 60) * max(0, 1 - progress)
