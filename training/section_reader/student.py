@@ -299,7 +299,10 @@ def learn(model: SectionReader, examples: list[Example], options: dict[str, floa
         if not at:
             chance.shuffle(examples)
         part = examples[at : at + SIZE]
-        loss = distillation_loss(model, teacher, part, chance, options["labels"]) if teacher else loss_of(model, part, chance)
+        if teacher:
+            loss = distillation_loss(model, teacher, part, chance, options["labels"])
+        else:
+            loss = loss_of(model, part, chance)
         progress = max((step + 1) / steps, (time.time() - started) / options["seconds"])
         for group in optimiser.param_groups:
             group["lr"] = options["rate"] * min(1, (step + 1) / 60) * max(0, 1 - progress)
