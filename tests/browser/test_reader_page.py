@@ -477,12 +477,13 @@ def test_no_suggestions_after_an_answer_from_a_selection(browser: Browser, serve
         page.get_by_role("button", name="Ask about the section Part 2").click()
         offered = page.get_by_role("list", name="Questions to begin with").get_by_role("button")
         expect(offered).to_have_text(["How?"])
+        before = len(wanted)  # for the empty panel, once or, if the click came first, twice
         answer_with(page, *(event for event in EVENTS if event["type"] != "retrieved"))
         ask(page, "What does it say?")
         expect(page.locator(".confidence")).to_be_visible()
         page.wait_for_load_state("networkidle")
         expect(page.locator(".next")).to_have_count(0)
-        assert len(wanted) == 1
+        assert len(wanted) == before
         page.unroute("**/chat/stream")
         page.get_by_role("button", name="New conversation").click()
         page.get_by_role("button", name="Ask about the section Part 2").click()
