@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from tokenizers import Tokenizer
 from torch import nn
 from training.embedder.names import renamed
-from training.packed import unpacked
+from training.packed import Array, unpacked
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 WIDTH, HEADS, INNER = 384, 12, 1536
@@ -61,7 +61,12 @@ class Embedder(nn.Module):
 
 def load(file: Path) -> Embedder:
     """The embedder with weights under their published names or ours."""
-    found = {renamed(name): torch.tensor(value) for name, value in unpacked(file).items() if "pooler" not in name}
+    return load_weights({renamed(name): value for name, value in unpacked(file).items() if "pooler" not in name})
+
+
+def load_weights(weights: dict[str, Array]) -> Embedder:
+    """The embedder with weights under our names."""
+    found = {name: torch.tensor(value) for name, value in weights.items()}
     layers = 1 + max(int(name.split(".")[1]) for name in found if name.startswith("layers."))
     model = Embedder(found["tok.weight"].shape[0], layers)
     model.load_state_dict(found)

@@ -17,6 +17,7 @@ import gzip
 import json
 import random
 import sys
+from multiprocessing import Pool
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ class Task:
 
     def __init__(self, data: str, words: str, state: str) -> None:
         self.books = [json.loads(line) for line in gzip.open(data, "rt")]
-        self.training = [book for book in self.books if book["role"] == "train"]
+        self.training = [book for book in self.books if book["role"] == "train" and book["queries"]]
         self.state = Path(state)
         self.state.mkdir(exist_ok=True)
         self._tokenizer = tokenizer(Path(words))
@@ -55,10 +56,14 @@ class Task:
 
 def candidates(task: Task, model: Embedder) -> None:
     chosen = {}
-    for book in task.training:
-        queries = [query[0] for query in book["queries"]]
+    asked = [[query[0] for query in book["queries"]] for book in task.training]
+    with Pool() as pool:
+        by_words = pool.starmap(
+            bm25, [(book["docs"], some) for book, some in zip(task.training, asked, strict=True)], 1
+        )
+    for book, queries, words in zip(task.training, asked, by_words, strict=True):
         near = embedded(model, task.encode(queries)) @ embedded(model, task.encode(book["docs"])).T
-        meaning, words = near.cpu().numpy(), bm25(book["docs"], queries)
+        meaning = near.cpu().numpy()
         both = fused(meaning, words, WEIGHT)
         rows = []
         for at, query in enumerate(book["queries"]):

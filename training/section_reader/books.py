@@ -71,6 +71,11 @@ def spans(chunk: Chunk) -> list[list[int]]:
     return [[unit.start - chunk.start, unit.end - chunk.start] for unit in chunk.units]
 
 
+def place(chunk: Chunk) -> str:
+    """The place of a passage as `answering/reading.py` gives it to the reader: from the page's title on."""
+    return chunk.breadcrumb[max(0, chunk.breadcrumb.find(" ".join(chunk.page_title.split()))) :]
+
+
 def rows_of(name: str, source: Path, book: Book) -> Iterator[Row | None]:
     """The rows of a book; None for a question whose answer is in no passage."""
     for what in ("questions", "broad"):
@@ -139,7 +144,7 @@ def main() -> None:
             role = "train" if name in trained else next(QUESTIONS.glob(f"*_{name}_questions.jsonl")).name.split("_")[0]
             book = Book(asyncio.run(passages(books / name / known[name]["ingest"])))
             rows = list(rows_of(name, books / name, book))
-            docs = [passage(chunk.breadcrumb, chunk.lead, chunk.text, spans(chunk)) for chunk in book.chunks]
+            docs = [passage(place(chunk), chunk.lead, chunk.text, spans(chunk)) for chunk in book.chunks]
             placed = [row for row in rows if row]
             made = {"set": name, "role": role, "docs": docs, "rows": placed}
             file.write(json.dumps(made, ensure_ascii=False) + "\n")

@@ -96,16 +96,31 @@ def squad(folder: Path) -> Iterator[Row]:
                 yield _row(asked["question"], [made[at], *others], 0 if asked["answers"] else -1, gold, "squad", role)
 
 
-def selected(folder: Path) -> Iterator[Row]:
-    """Questions about short texts of three public sets, written by a language model: half of them only seem answered."""
+def texts_of(folder: Path) -> dict[str, str]:
+    """Short texts by name: of the sets of `short_texts`, of SQuAD 2.0 and of strong_claims."""
     texts = dict(short_texts(folder))
+    for article in json.load(gzip.open(folder / "squad2/dev_a.json.gz"))["data"]:
+        if article["title"] not in SQUAD_TEST:
+            texts |= {f"squad-{article['title']}-{at}": one["context"] for at, one in enumerate(article["paragraphs"])}
+    for line in gzip.open(folder / "strong_claims/passages.jsonl.gz", "rt"):
+        group = json.loads(line)
+        texts |= {f"claims-{group['gid']}-{at}": one["text"] for at, one in enumerate(group["passages"])}
+    return texts
+
+
+def selected(folder: Path) -> Iterator[Row]:
+    """Questions about short texts, written by a language model: half of them only seem answered. Some are about one
+    sentence of a text alone (`within`)."""
+    texts = texts_of(folder)
     for file, role in ((WRITTEN / "selected.jsonl", "train"), (QUESTIONS / "dev_selected.jsonl", "selected")):
         for line in file.read_text("utf-8").splitlines():
             asked = json.loads(line)
-            one = _plain_passage(texts[asked["id"]])
+            first, last = asked.get("within", (0, None))
+            one = _plain_passage(texts[asked["id"]][first:last])
             gold: list[int] = []
             if place := asked.get("place"):
-                gold = [n for n, (left, right) in enumerate(one["units"]) if left < place[1] and place[0] < right]
+                start, end = place[0] - first, place[1] - first
+                gold = [n for n, (left, right) in enumerate(one["units"]) if left < end and start < right]
             yield _row(asked["question"], [one], 0 if gold else -1, gold, "selected", role)
 
 
