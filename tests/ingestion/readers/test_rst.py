@@ -190,6 +190,15 @@ def test_raw_html_is_read_without_hidden_text() -> None:
     assert _parts("a\n\n.. raw:: html\n   :file: /etc/hostname\n") == [("paragraph", "a")]
 
 
+def test_roles_for_files_and_commands_keep_their_text_as_it_is() -> None:
+    text = (
+        ":file:`~/.bashrc` :file:`.env` :file:`./a.{name}/b` :program:`!bang` :command:`~x.y` :samp:`clone <{url}>` "
+        ":kbd:`.` :guilabel:`&Save as` :menuselection:`File --> Open` :class:`~a.B`\n"
+    )
+    said = "`~/.bashrc` `.env` `./a.name/b` `!bang` `~x.y` `clone <url>` `.` `Save as` `File ‣ Open` `B`"
+    assert _parts(text) == [("paragraph", said)]
+
+
 def test_raw_roles_keep_html_and_drop_latex() -> None:
     text = (
         ".. role:: page(raw)\n   :format: html\n\n.. role:: print(raw)\n   :format: latex\n\n"

@@ -20,9 +20,12 @@ _ROLE_NAME = re.compile(r":([\w:.+-]{1,60}):`|`:([\w:.+-]{1,60}):")
 _TAG = re.compile(r"<[^<>]{0,1000}>")
 _TITLED = re.compile(r"(.+?)(?<!\s)\s*+(?<!\\)<([^<>]++)>", re.DOTALL)
 _CODE_ROLES = words(
-    "attr class cls cmd command const data dir enum enumerator envvar exc expr file func funcparam guilabel kbd "
-    "keyword macro makevar member menuselection meth mod obj option program role samp struct texpr token type "
-    "union var confval event regexp mimetype newsgroup mailheader concept deco"
+    "attr class cls cmd const data dir enum enumerator envvar exc expr func funcparam keyword macro member meth mod "
+    "obj option role struct texpr token type union var confval event concept deco"
+)
+# Their text names no object: `~/.profile` is shown as it is.
+_LITERAL_ROLES = words(
+    "command file guilabel kbd mailheader makevar menuselection mimetype newsgroup program regexp samp"
 )
 _ICON_ROLES = words(
     "octicon fa fab fas far material-outlined material-regular material-round material-sharp material-twotone"
@@ -50,14 +53,8 @@ def _say_code(name: str, raw: str, text: str, lineno: int, inliner: Any, *_: Any
             shown += "()"
     bare = DOMAIN.sub("", name)
     shown = shown.lstrip("!.")
-    if bare in ("samp", "file"):
-        shown = re.sub(r"\{([^{}]*)\}", r"\1", shown)
-    elif bare == "deco" and not target.startswith("@"):
+    if bare == "deco" and not target.startswith("@"):
         shown = f"@{shown}"
-    elif bare == "guilabel":
-        shown = re.sub(r"&(?=\S)", "", shown)
-    elif bare == "menuselection":
-        shown = shown.replace("-->", "\N{TRIANGULAR BULLET}")
     references = {} if text.startswith("!") else surroundings(inliner.document).references
     domain = name.partition(":")[0]
     if domain in C_DOMAINS:
@@ -66,6 +63,18 @@ def _say_code(name: str, raw: str, text: str, lineno: int, inliner: Any, *_: Any
     keys = (f"{kind}:{name}" for name in object_names(target))
     found = next((references[key] for key in keys if key in references), None)
     return [link(shown, found, code=True)], []
+
+
+def _say_literal(name: str, raw: str, text: str, *_: Any, **__: Any) -> Spoken:
+    """A role for files, commands, keys and labels of a user interface."""
+    shown, bare = unescape(text), DOMAIN.sub("", name)
+    if bare in ("samp", "file"):
+        shown = re.sub(r"\{([^{}]*)\}", r"\1", shown)
+    elif bare == "guilabel":
+        shown = re.sub(r"&(?=\S)", "", shown)
+    elif bare == "menuselection":
+        shown = shown.replace("-->", "\N{TRIANGULAR BULLET}")
+    return [nodes.literal("", shown)], []
 
 
 def _of_c(domain: str, role: str, shown: str, target: str, known: Mapping[str, Reference]) -> nodes.Node:
@@ -198,6 +207,7 @@ def _shown(text: str) -> tuple[str, str]:
 def _register_roles() -> set[str]:
     spoken: dict[Callable[..., Spoken], list[str]] = {
         _say_code: [*_CODE_ROLES, *(f"{domain}:{name}" for name in _CODE_ROLES for domain in DOMAINS)],
+        _say_literal: [*_LITERAL_ROLES, *(f"std:{name}" for name in _LITERAL_ROLES)],
         _icon: _ICON_ROLES,
         _abbreviation: ["abbr", "abbreviation"],
         _any: ["any"],
