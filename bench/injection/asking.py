@@ -19,7 +19,7 @@ from bench.llm.installing import HOME, MODEL, MODEL_SHA256, install
 from bench.llm.recording import Recorder, serving_records
 from bench.llm.serving import serving_model
 from bench.results import ROOT
-from chapterverse.answering import Book, Prepared, fold, prepare, stream
+from chapterverse.answering import Prepared, WholeBook, fold, prepare, stream
 from chapterverse.errors import ChapterverseError, RetrievalUnavailable
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
@@ -124,7 +124,7 @@ async def _ask(case: Case, services: Services) -> ChatResponse:
         request = ChatRequest(query=case.question, filters=pages)
     prepared = await _prepare(request, services)
     if prepared.found is not None:
-        prepared = replace(prepared, scope=Book(prepared.found.model_copy(update={"confidence": None})))
+        prepared = replace(prepared, scope=WholeBook(prepared.found.model_copy(update={"confidence": None})))
     return await fold(stream(prepared, services))
 
 

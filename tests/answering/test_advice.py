@@ -2,7 +2,7 @@
 
 from chapterverse.answering.refusals import NEAR, NEAREST, nearest_sections
 from chapterverse.answering.refusals import advise as advise_on
-from chapterverse.answering.scope import Book, Selection
+from chapterverse.answering.scope import Selection, WholeBook
 from chapterverse.models import ChunkResult, PassageUnit, SearchResult
 from chapterverse.units import units_of_text
 from chapterverse.writing import Reading
@@ -33,7 +33,7 @@ def found(*chunks: ChunkResult) -> SearchResult:
 
 
 def advise(question: str, result: SearchResult) -> str:
-    return advise_on(question, Book(result), nearest_sections(question, result))
+    return advise_on(question, WholeBook(result), nearest_sections(question, result))
 
 
 SYSTEMS = chunk(1, "Systems", "Everything that Gazebo does is done by plugins. One of them does physics.")

@@ -21,7 +21,7 @@ from chapterverse.answering.confidence import (
     reader_confidence,
     threshold,
 )
-from chapterverse.answering.scope import Book, Selection
+from chapterverse.answering.scope import Selection, WholeBook
 from chapterverse.api.chat.seed_names import _WORDS
 from chapterverse.evaluation.report import LEVELS
 from chapterverse.evidence.gate import Counts
@@ -31,8 +31,8 @@ from chapterverse.writing import Reading
 NOTHING = SearchResult(results=[], total_results=0, query="", latency_ms=0.0)
 
 
-def book(*scores: float, missing: tuple[str, ...] = ()) -> Book:
-    return Book(NOTHING, tuple(Reading(score, score) for score in scores), missing)
+def book(*scores: float, missing: tuple[str, ...] = ()) -> WholeBook:
+    return WholeBook(NOTHING, tuple(Reading(score, score) for score in scores), missing)
 
 
 def test_answers_only_if_a_passage_scores_well() -> None:
@@ -72,7 +72,7 @@ def test_lower_allowed_error_rate_gives_a_higher_threshold() -> None:
 
 
 @pytest.mark.parametrize("scope", [book(9.0), book(-9.0), Selection("text", (Reading(9.0, 9.0),))])
-def test_confidence_of_a_verbatim_answer_is_at_least_medium(scope: Book | Selection) -> None:
+def test_confidence_of_a_verbatim_answer_is_at_least_medium(scope: WholeBook | Selection) -> None:
     value = reader_confidence(scope, "why")
     assert 0.6 <= value <= 1.0
     assert level_of(value) in ("medium", "high")

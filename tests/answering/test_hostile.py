@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from chapterverse.answering import Book, Prepared, fold, prepare, stream
+from chapterverse.answering import Prepared, WholeBook, fold, prepare, stream
 from chapterverse.answering.refusals import NOT_IN_BOOK, OFFER
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
@@ -92,7 +92,7 @@ async def test_false_statements_about_the_manual_are_not_shown(hostile_services:
     assert len(prepared.found.results) == len(TOPICS) + 1, "every passage is retrieved"
     in_order = sorted(prepared.found.results, key=lambda chunk: chunk.source_url)  # the answers name passages by topic
     found = prepared.found.model_copy(update={"confidence": None, "results": in_order})
-    prepared = replace(prepared, scope=Book(found))
+    prepared = replace(prepared, scope=WholeBook(found))
     assert len(ANSWERS) > 300
     kept = 0
     for answer in ANSWERS:

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from chapterverse.answering.scope import Book, Scope, Selection
+from chapterverse.answering.scope import Scope, Selection, WholeBook
 from chapterverse.evidence.gate import Counts
 from chapterverse.language import content_words, stems
 from chapterverse.models import ConfidenceLevel
@@ -91,7 +91,7 @@ def probability(curve: Mapping[str, Any], signs: ReaderSigns | ModelSigns) -> fl
 def answers(scope: Scope, question: str, false_answers: float | None = None) -> bool:
     """Whether what was read is good enough to answer. `false_answers` is the share of unanswerable questions that the
     owner allows to be answered; None means the default."""
-    if isinstance(scope, Book) and not scope.follow_up and _unknown(content_words(question), scope.missing):
+    if isinstance(scope, WholeBook) and not scope.follow_up and _unknown(content_words(question), scope.missing):
         return False
     signs = ReaderSigns.of(scope, question)
     if signs.covered:
@@ -121,7 +121,7 @@ def threshold(false_answers: float | None = None) -> tuple[float, float]:
 
 def reader_confidence(scope: Scope, question: str) -> float:
     """Return the probability that an excerpt answers. It is the book's own text, so it is never rated low."""
-    curve = fitted()["right" if isinstance(scope, Book) else "selection"]
+    curve = fitted()["right" if isinstance(scope, WholeBook) else "selection"]
     return round(max(_BANDS[-1][0], probability(curve, ReaderSigns.of(scope, question))), 4)
 
 

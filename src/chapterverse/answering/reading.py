@@ -13,7 +13,7 @@ from itertools import pairwise, zip_longest
 from typing import Final
 
 from chapterverse.answering.followups import in_context, leans, near, together
-from chapterverse.answering.scope import Book, Selection
+from chapterverse.answering.scope import Selection, WholeBook
 from chapterverse.conversations.turns import Turn
 from chapterverse.fields import MAX_TOP_K
 from chapterverse.language import content_words
@@ -42,7 +42,9 @@ _SIDES = re.compile(
 Mark = tuple[str, Mapping[str, int]]  # a highlight of the last answer: the page's id and the highlight
 
 
-async def read_book(request: RetrievalRequest, turns: Sequence[Turn], engines: Engines, reader: SectionReader) -> Book:
+async def read_book(
+    request: RetrievalRequest, turns: Sequence[Turn], engines: Engines, reader: SectionReader
+) -> WholeBook:
     """Search for the question and read the passages found, in the context of these turns. Passages come best first."""
     whole = await _read_whole(request, turns, engines, reader)
     compared = any(one.answers > 0 for one in whole.readings)
@@ -57,7 +59,7 @@ async def read_book(request: RetrievalRequest, turns: Sequence[Turn], engines: E
     return whole
 
 
-def _better(whole: Book, sides: Sequence[Book]) -> Book:
+def _better(whole: WholeBook, sides: Sequence[WholeBook]) -> WholeBook:
     """Return the reading for the whole comparison or, if they are better, the best passages for its two sides. Both
     then get the lower of their two scores."""
     if any(not side.readings for side in sides):
@@ -67,19 +69,19 @@ def _better(whole: Book, sides: Sequence[Book]) -> Book:
         return whole
     best = {side.found.results[0].content_hash: side for side in sides}.values()
     readings = tuple(replace(side.readings[0], answers=least, score=least) for side in best)
-    return Book(whole.found.with_results([side.found.results[0] for side in best]), readings, whole.missing)
+    return WholeBook(whole.found.with_results([side.found.results[0] for side in best]), readings, whole.missing)
 
 
 async def _read_whole(
     request: RetrievalRequest, turns: Sequence[Turn], engines: Engines, reader: SectionReader
-) -> Book:
+) -> WholeBook:
     scope = [edition.key for edition in await editions_in(request.filters, engines.index)]
     absent = engines.index.missing(content_words(request.query), scope)
     found, missing = await asyncio.gather(_candidates(request, turns, engines), absent)
     read = zip(found.results, await read_passages(request.query, turns, found.results, reader), strict=True)
     best = sorted(read, key=lambda pair: -pair[1].score)[: request.top_k]
     chunks, readings = [chunk for chunk, _ in best], tuple(reading for _, reading in best)
-    return Book(found.with_results(chunks), readings, tuple(missing), follow_up=bool(turns))
+    return WholeBook(found.with_results(chunks), readings, tuple(missing), follow_up=bool(turns))
 
 
 async def read_passages(

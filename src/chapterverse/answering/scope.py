@@ -7,7 +7,7 @@ from chapterverse.writing import Reading
 
 
 @dataclass(frozen=True, slots=True)
-class Book:
+class WholeBook:
     """The search results from the book."""
 
     found: SearchResult
@@ -24,4 +24,4 @@ class Selection:
     readings: tuple[Reading, ...] = ()  # one reading, if there is no language model
 
 
-Scope = Book | Selection
+Scope = WholeBook | Selection

@@ -17,7 +17,7 @@ from uuid import uuid4
 from chapterverse.answering import confidence, refusals
 from chapterverse.answering.followups import accepts, kept_filters, leans, together
 from chapterverse.answering.reading import read_book, read_selection
-from chapterverse.answering.scope import Book, Scope, Selection
+from chapterverse.answering.scope import Scope, Selection, WholeBook
 from chapterverse.conversations.topic import EXCHANGES, topic_of
 from chapterverse.conversations.turns import SearchRecord, Turn
 from chapterverse.errors import (
@@ -94,7 +94,7 @@ class Prepared:
     @property
     def found(self) -> SearchResult | None:
         """The search results; None if only the reader's selection is used."""
-        return self.scope.found if isinstance(self.scope, Book) else None
+        return self.scope.found if isinstance(self.scope, WholeBook) else None
 
 
 async def prepare(
@@ -149,7 +149,7 @@ async def _search(prepared: Prepared, services: Services) -> Prepared:
     # The evidence of the last answer stays a candidate: a follow-up is often about it.
     also = turns[-1].evidence if follows else ()
     found = await retrieve_with_retry(_search_request(prepared, services), services.embedder, services.index, also)
-    return replace(prepared, scope=Book(found), retrieval_ms=_since(searching))
+    return replace(prepared, scope=WholeBook(found), retrieval_ms=_since(searching))
 
 
 async def _read(prepared: Prepared, services: Services) -> Prepared:
