@@ -411,3 +411,52 @@ def _letters(number: int) -> str:
 def test_a_quoted_row_keeps_a_sign_in_its_first_cell() -> None:
     units = evidence_of("| | Meaning |\n|---|---|\n| - | subtracts the right number |").all_units()
     assert gate_module._as_sentence(units[0]) == "- | Meaning: subtracts the right number"
+
+
+HERON = (
+    "Heron runs on Linux and on Windows. On Linux the default port is 8080. On Windows the default port is 9090. "
+    "The pump has a valve. Heron logs to a file.\n\n```\nheron --port 8080\n```\n\n```\nheron.exe --port 9090\n```\n"
+)
+
+
+async def heron(text: str, false: str = "") -> str:
+    judge = ScriptedJudge(lambda claim: not false or false not in claim)
+    return (await prove(text, evidence_of(HERON, question="What is the default port of Heron?"), judge)).text
+
+
+async def test_code_of_a_withheld_step_is_not_shown_in_the_step_before() -> None:
+    steps = (
+        "1. **On {}:**\n   ```\n   heron --port 8080\n   ```\n2. **On {}:**\n   ```\n   heron.exe --port 9090\n   ```\n"
+    )
+    steps = steps.format("Linux", "Windows 2022")
+    assert "heron --port 8080" in await heron(steps)
+    assert "heron.exe" not in await heron(steps)
+
+
+async def test_items_of_a_withheld_item_are_not_shown_in_the_item_before() -> None:
+    shown = await heron(
+        "- **Linux**\n  - The default port is 8080 [1.2].\n- **Vista**\n  - The default port is 9090 [1.3]."
+    )
+    assert shown == "- **Linux** [1]\n   - The default port is 8080 [2].\n- The default port is 9090 [3]."
+
+
+async def test_text_under_a_withheld_heading_is_separated_from_the_heading_before() -> None:
+    said = "### Linux\n\nThe port is 8080 there [1.2].\n\n### Windows 11\n\nThe port is 9090 there [1.3]."
+    assert await heron(said) == "### Linux\n\nThe port is 8080 there [1].\n\n…\n\nThe port is 9090 there [2]."
+    nothing = "### Linux\n\nThe port is 8080 there [1.2].\n\n### Windows 11\n\nIt is port 7070 [1.4]."
+    assert "…" not in await heron(nothing)
+
+
+async def test_rows_under_a_withheld_lead_in_are_all_quoted_or_withheld() -> None:
+    shown = await heron(
+        "If the server runs with TLS, heron has these values:\n\n| Name | Value |\n|---|---|\n"
+        "| default port | 8080 [1.2] |\n| pump | has a valve [1.4] |\n| logs | to a file [1.5] |\n",
+        false="TLS",
+    )
+    assert "|" not in shown
+    assert "On Linux the default port is 8080" in shown
+
+
+async def test_bullets_between_two_steps_do_not_restart_the_numbers() -> None:
+    steps = "1. Heron logs to a file [1.5].\n- The pump has a valve [1.4].\n2. The default port is 8080 [1.2]."
+    assert [line[:2] for line in (await heron(steps)).split("\n")] == ["1.", "- ", "2."]

@@ -161,3 +161,26 @@ def test_announcements_are_recognised(text: str) -> None:
 def test_near_duplicates_are_recognised() -> None:
     assert near_duplicates(SECTION, SECTION[:200])
     assert not near_duplicates(SECTION, "Something else entirely is written here, with other words.")
+
+
+def test_list_whose_last_item_announces_code_is_shown_without_that_item() -> None:
+    ways = "\n- ".join(f"Way {number} {'word ' * 14}" for number in range(8))
+    text = (
+        f"Heron has these ways to start:\n\n- {ways}\n- Start it by hand with this command:\n\n```\nheron start\n```\n"
+    )
+    shown = excerpt("- Way 2", text)
+    assert "Way 7" not in shown or "heron start" in shown
+
+
+def test_list_that_goes_on_beyond_the_units_considered_ends_with_dots() -> None:
+    text = "Parts:\n\n- " + "\n- ".join(f"part {number}" for number in range(60))
+    assert excerpt("- part 0", text).endswith("…")
+
+
+@pytest.mark.parametrize("line", ["    option_{} = default_value_{}  # note", "option_{} = {}" + "x" * 80])
+def test_piece_of_very_long_code_is_shown_between_fences(line: str) -> None:
+    code = "\n".join(line.format(number, number) for number in range(160))
+    text = f"Heron is configured like this:\n\n```\n{code}\n```\n"
+    for unit in passage(text).units:
+        if unit.kind == "code":
+            assert excerpt(unit.text[:40], text).count("```") == 2

@@ -1,6 +1,7 @@
 """A model's Markdown is parsed into statements, independent of how the stream is split."""
 
 import random
+import time
 
 import pytest
 from hypothesis import given
@@ -175,3 +176,42 @@ def test_rows_without_a_rule_keep_their_own_numbers_and_their_place_in_a_list() 
         ("80", ["1.1"], 1, ""),
         ("81", [], 1, ""),
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "named"),
+    [
+        ("The port is 8080 [1.1], [1.2].", "The port is 8080.", "1.1 1.2"),
+        ("The port is 8080 [1.1] and [1.2].", "The port is 8080.", "1.1 1.2"),
+        ("The port is 8080 ([1.2]).", "The port is 8080.", "1.2"),
+        ("The port is 8080 (see [1.2]).", "The port is 8080.", "1.2"),
+        ("The port is 8080 *[1.2]*.", "The port is 8080.", "1.2"),
+        ("It is in the range [0, 1] [1.2].", "It is in the range [0, 1].", "1.2"),
+    ],
+)
+def test_removed_numbers_leave_no_marks_behind(said: str, text: str, named: str) -> None:
+    assert statements_of(said) == [("paragraph", text, named)]
+
+
+def test_numbers_after_a_closing_fence_do_not_keep_it_open() -> None:
+    found = statements_of("```bash\npip install heron\n``` [1.6]\n\nThe port is 8080 [1.4].")
+    assert found == [("code", "pip install heron", ""), ("paragraph", "The port is 8080.", "1.4")]
+
+
+def test_block_quotes_may_hold_lists_code_and_tables() -> None:
+    code = "> ```bash\n> pip install heron\n> ```"
+    table = "> | a | b |\n> |---|---|\n> | c | 8080 |"
+    assert statements_of(f"> - One [1.1]\n> - Two [1.2]\n\n{code}\n\n{table}\n") == [
+        ("item", "One", "1.1"),
+        ("item", "Two", "1.2"),
+        ("code", "pip install heron", ""),
+        ("row", "a: c | b: 8080", ""),
+    ]
+    assert statements_of("```\n> not a quote\n```") == [("code", "> not a quote", "")]
+
+
+def test_long_item_without_numbers_is_parsed_in_time() -> None:
+    parser, text, before = MarkdownParser(), "- " + "Yes. No. " * 150, time.process_time()
+    for at in range(0, len(text), 4):
+        parser.feed(text[at : at + 4])
+    assert time.process_time() - before < 2  # it took 12 seconds

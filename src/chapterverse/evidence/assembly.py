@@ -1,13 +1,14 @@
 """Assembles proven statements so that withheld ones leave no gaps in the text.
 
-A heading or a lead-in is shown only with what it introduces. After a withheld statement, no connective ("However, …")
-or pronoun may refer to it. The renderer keeps list numbers right.
+A heading or a lead-in is shown only with what it introduces, and nothing is shown under the heading or in the list item
+before its own. After a withheld statement, no connective ("However, …") or pronoun may refer to it. The renderer keeps
+list numbers right.
 """
 
 import re
 from dataclasses import dataclass, field, replace
 
-from chapterverse.evidence.citations import Proven
+from chapterverse.evidence.citations import MORE, Proven
 from chapterverse.evidence.statement import Statement
 
 # Words that only connect a statement to the one before it. With a comma they can be removed; without one they may mean
@@ -54,11 +55,14 @@ class Assembly:
     _waiting: list[_Waiting] = field(default_factory=list)
     _hole: bool = False  # the last statement was withheld
     _unopened: Statement | None = None  # a withheld statement that began the current block
+    _headed: bool = False  # a heading was shown
+    _gone: list[int] = field(default_factory=list)  # depths of the withheld items around this place
 
     def dangles(self, proven: Proven) -> bool:
         """Whether a statement refers back to one that was withheld, or was judged under a lead-in that was."""
         statement = proven.statement
-        if proven.kind == "supported" and any(one.lost and _introduces(one, statement) for one in self._waiting):
+        judged = proven.kind == "supported" or statement.shape == "code"
+        if judged and any(one.lost and _introduces(one, statement) for one in self._waiting):
             return True
         prose = statement.shape in ("paragraph", "item", "heading")
         return self._hole and prose and begins_dangling(without_connective(statement.text))
@@ -68,19 +72,25 @@ class Assembly:
         released = self._pass(statement)
         if statement.opens:
             self._unopened = statement
-        if statement.leads and statement.shape != "heading":
+        if statement.shape == "item" and self._unopened is not None:
+            self._gone.append(statement.depth)
+        if statement.shape != "heading" and statement.leads:
             self._waiting.append(_Waiting(Proven(statement, "frame"), lost=True))
+        elif statement.shape == "heading" and self._headed:
+            gap = replace(statement, text=MORE, level=7)  # separates what follows from the heading before
+            self._waiting.append(_Waiting(Proven(gap, "frame")))
         self._hole = self._hole or not statement.leads
         return released
 
-    def add(self, proven: Proven) -> list[Proven]:
-        """Add a proven statement, and return what can be shown now."""
-        released = self._pass(proven.statement)
+    def add(self, proven: Proven, written: Statement) -> list[Proven]:
+        """Add a proven statement for the one that was written, and return what can be shown now."""
+        released = self._pass(written)
         proven = self._repaired(proven)
         if proven.statement.leads or proven.kind == "frame":
             self._waiting.append(_Waiting(proven))
             return released
         released += [waiting.proven for waiting in self._waiting if not waiting.lost]
+        self._headed = self._headed or any(one.statement.shape == "heading" for one in released)
         self._waiting = [waiting for waiting in self._waiting if waiting.lost]
         self._hole = False
         return [*released, proven]
@@ -91,6 +101,7 @@ class Assembly:
 
     def _pass(self, statement: Statement) -> list[Proven]:
         """Drop the waiting lead-ins that this statement does not belong to. Returns those that can be shown alone."""
+        self._gone = [depth for depth in self._gone if depth < statement.depth]
         kept: list[_Waiting] = []
         released: list[Proven] = []
         for waiting in self._waiting:
@@ -113,6 +124,8 @@ class Assembly:
             statement = replace(statement, opens=True, marker=began.marker, depth=began.depth)
         if self._hole and statement.shape in ("paragraph", "item", "heading"):
             statement = replace(statement, text=without_connective(statement.text))
+        # What was in a withheld item moves out: it must not end up in the item before.
+        statement = replace(statement, depth=statement.depth - len(self._gone))
         return replace(proven, statement=statement)
 
 

@@ -12,11 +12,12 @@ from chapterverse.evidence.passages import IssuedPassage, IssuedUnit
 from chapterverse.evidence.statement import Statement, UnitRef
 from chapterverse.models import ChunkEvent, Highlight, Place, SelectedTextCitation, SourceCitation, StatementKind
 
-MORE: Final = "…"  # on a line of its own: the list or table of an excerpt continues
+MORE: Final = "…"  # on a line of its own: something is left out
 SNIPPET: Final = 500  # characters of a passage shown with its citation (SPEC 2.1)
 
 _STOP = re.compile(r"(?<![.!?…。！？:：])[.!?…。！？:：]++[\"'”’)»*_]*+\s*+$")
 _CODE = re.compile(r"(?<!`)(`++).*?(?<!`)\1(?!`)|^ *+```.*?^ *+```", re.DOTALL | re.MULTILINE)
+_BLOCK_END = re.compile(r"`{3,}+(?!.*`)|~~~|\|")  # a line that ends code or a table
 _MARKER = re.compile(r"(?<!\w)\[(\d{1,3})\](?![(\w])")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _INNER_FENCE = re.compile(r"^ *(`{3,})", re.MULTILINE)
@@ -108,7 +109,7 @@ class Renderer:
             case "row":
                 row = statement.row.rstrip()
                 row = f"{row.removesuffix('|').rstrip()} {shown} |" if shown else row
-                return f"{statement.head}\n{row}" if statement.head and new_table else row
+                return indent(f"{statement.head}\n{row}" if statement.head and new_table else row, margin)
             case "item":
                 return margin + mark + marked(statement.text, shown)
         return indent(marked(statement.text, shown), margin)
@@ -119,16 +120,18 @@ class Renderer:
         if not statement.opens:
             return "", ""
         around = [level for level in self._lists if level[0] < statement.depth]
+        margin = " " * sum(max(3, len(f"{shown}. ")) for *_, shown in around)  # what is in "10. " needs four
         if statement.shape == "heading":
             self._lists = []
         elif statement.shape == "item":
             numbered = statement.marker[:1].isdigit()
-            written = int(statement.marker.rstrip(".")) if numbered else -1
             _, before, shown = next((level for level in self._lists if level[0] == statement.depth), (0, -1, 0))
-            number = shown + 1 if before < written else 1
-            self._lists = [*around, (statement.depth, written, number if numbered else 0)]
-            return "   " * len(around), f"{number}. " if numbered else "- "
-        return "   " * len(around), ""
+            if numbered:  # bullets between two steps do not restart their numbers
+                written = int(statement.marker.rstrip("."))
+                before, shown = written, shown + 1 if before < written else 1
+            self._lists = [*around, (statement.depth, before, shown)]
+            return margin, f"{shown}. " if numbered else "- "
+        return margin, ""
 
 
 def marked(text: str, markers: str) -> str:
@@ -136,7 +139,7 @@ def marked(text: str, markers: str) -> str:
     if not markers:
         return text
     last = text.rstrip().rsplit("\n", 1)[-1].lstrip()
-    if last.startswith(("```", "~~~", "|")):
+    if _BLOCK_END.match(last):
         return f"{text}\n\n{markers}"
     if last == MORE:
         return f"{text} {markers}"

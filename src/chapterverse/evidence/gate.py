@@ -224,7 +224,7 @@ class Gate:
         if proof is None or self._assembly.dangles(proof):
             proof = None if entry.silent else self._replacement(statement, proof)
         if proof is not None:
-            return self._assembly.add(proof)
+            return self._assembly.add(proof, statement)
         self.counts.withheld += not entry.silent and not statement.leads
         return self._assembly.withhold(statement)
 

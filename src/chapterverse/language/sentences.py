@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from chapterverse.language.words import word_set
 
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
+_FENCE = re.compile(r"[ \t]*(`{3,}+(?!.*`)|~{3,})")
 _ALONE = re.compile(r"[ \t]*(?:#{1,6}[ \t]|\|)")  # headings and table rows: a line is a sentence
 _ITEM = re.compile(r"[ \t]*(?:> ?)*(?:[-*+•]|\(?(?P<number>\d{1,3})[.)])[ \t]+")
 INLINE_CODE = re.compile(r"(?<!`)(`++)(.{1,2000}?)(?<!`)\1(?!`)", re.DOTALL)

@@ -67,7 +67,7 @@ def cut_excerpt(
         return None  # what it announces cannot be shown: an image, or the sections below
     shown = tuple(cutter.units[at] for at in span)
     lit = tuple(cutter.units[at] for at in span if at in cutter.lit)
-    last_kinds = [unit.kind for unit in cutter.units[span[-1] : span[-1] + 2]]
+    last_kinds = [unit.kind for unit in units[first + span[-1] : first + span[-1] + 2]]
     more = f"\n\n{MORE}" if last_kinds in (["item", "item"], ["row", "row"]) else ""  # the list or table goes on
     excerpt = Statement(f"{_excerpt_text(passage, shown, question, heading)}{more}", shape="excerpt")
     return Proven(excerpt, "quoted", shown, highlights=lit)
@@ -113,7 +113,8 @@ class _Cutter:
         while self._kind(end) == self._kind(end - 1) in ("item", "row"):
             end += 1
         whole = range(span.start, end)
-        return whole if sum(self._words[at] for at in whole) <= WHOLE_LIST else span
+        fits = sum(self._words[at] for at in whole) <= WHOLE_LIST
+        return whole if fits and not self._announces(whole[-1]) else span
 
     def _rank(self, span: range) -> tuple[float, int, int]:
         return sum(self._worth[at] for at in span), -len(span), -span[0]
@@ -165,7 +166,7 @@ def _excerpt_text(passage: IssuedPassage, units: Sequence[IssuedUnit], question:
     pieces = [_introduction(units[0], heading)]
     place = units[0].start
     for unit in units:
-        if unit.kind == "code" and unit.text.count("\n") - 1 > CODE_LINES:
+        if unit.kind == "code" and (unit.text.count("\n") - 1 > CODE_LINES or not _is_fenced(unit.text)):
             pieces += [passage.text[place - passage.offset : unit.start - passage.offset], _shortened(unit, question)]
             place = unit.end
     pieces.append(passage.text[place - passage.offset : units[-1].end - passage.offset])
@@ -180,9 +181,15 @@ def _introduction(first: IssuedUnit, heading: str) -> str:
     return f"### {heading}\n\n{lead}" if heading and begins_dangling(lead or first.text) else lead
 
 
+def _is_fenced(code: str) -> bool:
+    lines = code.split("\n")
+    return len(lines) > 1 and all(map(_FENCE.match, (lines[0], lines[-1])))
+
+
 def _shortened(unit: IssuedUnit, question: str) -> str:
     """Shorten a long code block to the part after a blank line that has the most words of the question."""
-    fence, *lines = unit.text.split("\n")
+    lines = unit.text.split("\n")
+    fence = lines.pop(0) if _FENCE.match(lines[0]) else "```"  # a piece of a very long block may have no fences
     closing = lines.pop() if lines and _FENCE.match(lines[-1]) else "```"
     starts = [0, *(at + 1 for at, line in enumerate(lines) if not line.strip())]
     asked = stems(question)

@@ -29,17 +29,19 @@ _LINE = re.compile(
 )
 _BOLD_LINE = re.compile(r"\*\*[^*\n]{0,119}[^*\n.!?]\*\*:?|__[^_\n]{0,119}[^_\n.!?]__:?")
 _ROW_RULE = re.compile(r"(?=[^-]*-)[|:\- \t]++")
-_QUOTE = re.compile(r"^[ \t]*(?:>[ \t]?)*[ \t]*")
+_QUOTE = re.compile(r"^[ \t]*(?:>[ \t]?)+")
 _NEXT_WORD = re.compile(r"\s*+[\"'“‘«(\[*_]*+\w*+")
 _MAY_END = re.compile(r"[.!?…。！？｡\n]")
 _DECIDED: Final = 12  # characters of a line that are enough to tell its kind
 _NO_WORD = re.compile(r"[\W_]*")
 _NUMBER_ALONE = re.compile(r"[*_\s]*\d{1,3}[.)][*_\s]*")  # "**1." of a bold heading is not a sentence
 
-_ONE = r"\^?\d{1,3}(?:\.\d{1,4})?(?:†[^\]】\n]{0,20})?"
+_ONE = r"\^?[1-9]\d{0,2}(?:\.[1-9]\d{0,3})?(?:†[^\]】\n]{0,20})?"
 _LABEL = r"(?:(?:source|passage|unit|ref|doc)s?\s*+:?\s*+)?"
 _LIST = rf"{_LABEL}{_ONE}(?:\s*+(?:[,;–—-]|and|&)\s*+{_LABEL}{_ONE})*"
 _NUMBERS = re.compile(rf"(?:\[\s*+{_LIST}\s*+\]|【\s*+{_LIST}\s*+】)(?![(\w])", re.IGNORECASE)
+_BETWEEN = re.compile(r"\s*(?:[,;/&–—-]|and|or)?\s*")  # joins two brackets with numbers
+_WRAP = re.compile(r"(?<!\S)(?:(?P<paren>\()(?:see|source|units?)?|(?P<mark>[*_]{1,2}))$")  # around numbers
 _PART = re.compile(r"(\d{1,3})(?:\.(\d{1,4}))?(?:†[^,;\]】]*)?\s*([–—-])?")
 _INDEXED = re.compile(r"(?<![\w.])(?=[\w.]*[_.(])[^\W\d][\w.]{0,80}+(?:\(\))?(?<!\.)$")  # `a.b[0]` without backticks
 _HALF = re.compile(r"[\[【][^\]】\n]{0,60}$|\Z")  # a bracket that may still become a number, or the end
@@ -56,6 +58,7 @@ class MarkdownParser:
         self._block: Statement | None = None  # the shape of the open paragraph, item or code
         self._text = ""  # the text of that block that is not released yet
         self._fence = ""  # the mark that closes the open code block
+        self._quoted = False  # the line before was in a block quote
         self._blank = True  # the line before was blank
         self._items: list[int] = []  # indents of the list items around the current line
         self._header: Statement | None = None  # of the open table; its `head` is empty until the line below it arrives
@@ -83,13 +86,17 @@ class MarkdownParser:
         table it may still become a row."""
         if self._fence or self._header:
             return False
-        return len(self._line.lstrip()) >= _DECIDED and _kind(self._line)[0] in ("text", "item")
+        line = _QUOTE.sub("", self._line)
+        return len(line.lstrip()) >= _DECIDED and _kind(line)[0] in ("text", "item")
 
     def _take(self, line: str) -> list[Statement]:
         """Begin, continue or end a block. An unfinished line has no line break. Returns the completed statements."""
         self._line = ""
+        if not self._fence or self._quoted:
+            line, self._quoted = _QUOTE.sub("", line), _QUOTE.match(line) is not None
         if self._fence:
-            closes = line.strip().startswith(self._fence) and not line.strip().strip(self._fence[0])
+            bare = _NUMBERS.sub("", line).strip()  # unit numbers may follow the closing fence
+            closes = bare.startswith(self._fence) and not bare.strip(self._fence[0])
             self._text += "" if closes else line
             return self._end_block() if closes else []
         kind, mark = _kind(line.rstrip("\n"))
@@ -110,7 +117,7 @@ class MarkdownParser:
         elif kind == "item" or (kind == "text" and self._block is None):
             self._open(line, mark, was_blank)
         if kind in ("text", "item"):
-            self._text += line[mark.end() :] if mark else _QUOTE.sub("", line)
+            self._text += line[mark.end() :] if mark else line.lstrip(" \t")
             self._inline = not line.endswith("\n")
         return found
 
@@ -161,6 +168,9 @@ class MarkdownParser:
         at = 0  # end of the sentences that still wait for their numbers
         while self._block is not None and self._block.shape != "code":
             if not ended and not _MAY_END.search(self._text, at) and len(self._text) < MAX_STATEMENT_CHARS:
+                break
+            waiting = self._block.shape == "item" and not ended and len(self._text) < MAX_STATEMENT_CHARS
+            if waiting and not _find_numbers(self._text):
                 break
             stop = _first_end(self._text[at : at + MAX_STATEMENT_CHARS + _LOOK_AHEAD], ended)
             if stop is None and len(self._text) - at <= MAX_STATEMENT_CHARS:
@@ -236,8 +246,15 @@ def _find_numbers(text: str) -> list[re.Match[str]]:
 def _without_numbers(text: str) -> tuple[str, tuple[UnitRef, ...]]:
     """Return a text without its unit numbers, and the numbers in order without repeats."""
     found = _find_numbers(text)
-    pieces = zip([0, *(one.end() for one in found)], [*(one.start() for one in found), len(text)], strict=True)
-    bare = "".join(text[start:end].rstrip(" \t\n") for start, end in pieces).strip()
+    bare, at = "", 0
+    for one in found:
+        between = text[at : one.start()]
+        bare += "" if at and _BETWEEN.fullmatch(between) else between.rstrip(" \t\n")
+        at = one.end()
+        wrap = _WRAP.search(bare)
+        if wrap and text.startswith(close := ")" if wrap["paren"] else wrap["mark"], at):
+            bare, at = bare[: wrap.start()].rstrip(), at + len(close)
+    bare = (bare + text[at:].rstrip(" \t\n")).strip()
     return bare, tuple(dict.fromkeys(ref for one in found for ref in _refs(one[0])))
 
 
