@@ -7,6 +7,7 @@ list numbers right.
 
 import re
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from chapterverse.evidence.citations import MORE, Proven
 from chapterverse.evidence.statement import Statement
@@ -36,6 +37,7 @@ _OWN_PAGE = re.compile(
     re.IGNORECASE,
 )
 _LIST_MARK = re.compile(r"^\s{0,20}(?:[-*+•]|\(?\d{1,4}[.)])\s{1,20}")
+_GAP: Final = Proven(Statement(MORE, shape="heading", level=7), "frame")
 _ANNOUNCES = re.compile(r"\b(?:follow(?:s|ing)|below|here|these|this|like so|as such)\b", re.IGNORECASE)
 
 
@@ -55,14 +57,13 @@ class Assembly:
     _waiting: list[_Waiting] = field(default_factory=list)
     _hole: bool = False  # the last statement was withheld
     _unopened: Statement | None = None  # a withheld statement that began the current block
-    _headed: bool = False  # a heading was shown
+    _led: bool = False  # a heading or a lead-in was shown
     _gone: list[int] = field(default_factory=list)  # depths of the withheld items around this place
 
     def dangles(self, proven: Proven) -> bool:
         """Whether a statement refers back to one that was withheld, or was judged under a lead-in that was."""
         statement = proven.statement
-        judged = proven.kind == "supported" or statement.shape == "code"
-        if judged and any(one.lost and _introduces(one, statement) for one in self._waiting):
+        if proven.kind == "supported" and any(one.lost and _introduces(one, statement) for one in self._waiting):
             return True
         prose = statement.shape in ("paragraph", "item", "heading")
         return self._hole and prose and begins_dangling(without_connective(statement.text))
@@ -74,11 +75,11 @@ class Assembly:
             self._unopened = statement
         if statement.shape == "item" and self._unopened is not None:
             self._gone.append(statement.depth)
-        if statement.shape != "heading" and statement.leads:
+        if statement.leads and statement.shape != "heading":
             self._waiting.append(_Waiting(Proven(statement, "frame"), lost=True))
-        elif statement.shape == "heading" and self._headed:
-            gap = replace(statement, text=MORE, level=7)  # separates what follows from the heading before
-            self._waiting.append(_Waiting(Proven(gap, "frame")))
+        if statement.leads and statement.shape != "item" and self._led:
+            # Separates what follows from what the heading or the lead-in before introduces.
+            self._waiting = [one for one in self._waiting if one.proven != _GAP] + [_Waiting(_GAP)]
         self._hole = self._hole or not statement.leads
         return released
 
@@ -90,7 +91,7 @@ class Assembly:
             self._waiting.append(_Waiting(proven))
             return released
         released += [waiting.proven for waiting in self._waiting if not waiting.lost]
-        self._headed = self._headed or any(one.statement.shape == "heading" for one in released)
+        self._led = self._led or bool(released)
         self._waiting = [waiting for waiting in self._waiting if waiting.lost]
         self._hole = False
         return [*released, proven]
