@@ -49,6 +49,12 @@ def test_question_without_a_word_of_the_book_is_refused_unless_it_is_a_follow_up
     assert answers(scope, "hello nodes")
 
 
+@pytest.mark.parametrize("question", ["a", "??", "1", "\ufffd\ufffd"])
+def test_question_without_a_word_is_refused(question: str) -> None:
+    assert not answers(book(6.0, 0.0), question)
+    assert answers(book(6.0, 0.0), "装")
+
+
 @pytest.mark.parametrize(
     ("question", "missing"),
     [("What does `else` do?", ()), ("How do I use auto-scaling?", ("auto-scaling",)), ("如何安装?", ("如何安装",))],

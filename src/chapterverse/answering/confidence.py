@@ -6,6 +6,7 @@ section reader's scores, also to decide whether to answer. For a model's answer,
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +24,7 @@ DISCLAIMER: Final = "The book says little about this. Check the passages behind 
 COVERED_LEAST: Final = -4.5  # minimum logit to answer from a selection with every word of the question in one unit
 KEYLESS: Final = Path(__file__).with_name("keyless.json")
 MODEL: Final = Path(__file__).with_name("model.json")
+_LETTERS = re.compile(r"[^\W\d_]{2}|[^\W\d_a-zA-Z]")  # "a" or "??" asks nothing; one character may be a word in Chinese
 _BANDS: Final[tuple[tuple[float, ConfidenceLevel], ...]] = ((0.8, "high"), (0.6, "medium"))
 
 
@@ -91,8 +93,9 @@ def probability(curve: Mapping[str, Any], signs: ReaderSigns | ModelSigns) -> fl
 def answers(scope: Scope, question: str, false_answers: float | None = None) -> bool:
     """Whether what was read is good enough to answer. `false_answers` is the share of unanswerable questions that the
     owner allows to be answered; None means the default."""
-    if isinstance(scope, WholeBook) and not scope.follow_up and _unknown(content_words(question), scope.missing):
-        return False
+    if isinstance(scope, WholeBook) and not scope.follow_up:
+        if _LETTERS.search(question) is None or _unknown(content_words(question), scope.missing):
+            return False
     signs = ReaderSigns.of(scope, question)
     if signs.covered:
         return signs.answers >= COVERED_LEAST
