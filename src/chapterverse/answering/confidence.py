@@ -93,9 +93,8 @@ def probability(curve: Mapping[str, Any], signs: ReaderSigns | ModelSigns) -> fl
 def answers(scope: Scope, question: str, false_answers: float | None = None) -> bool:
     """Whether what was read is good enough to answer. `false_answers` is the share of unanswerable questions that the
     owner allows to be answered; None means the default."""
-    if isinstance(scope, WholeBook) and not scope.follow_up:
-        if _LETTERS.search(question) is None or _unknown(content_words(question), scope.missing):
-            return False
+    if isinstance(scope, WholeBook) and not scope.follow_up and _unknown(question, scope.missing):
+        return False
     signs = ReaderSigns.of(scope, question)
     if signs.covered:
         return signs.answers >= COVERED_LEAST
@@ -105,11 +104,14 @@ def answers(scope: Scope, question: str, false_answers: float | None = None) -> 
     return probability(fitted()["answerable"], signs) >= threshold(false_answers)[0]
 
 
-def _unknown(words: Sequence[str], missing: Sequence[str]) -> bool:
-    """Whether no content word of the question is in the book ("hello"). False if one is a compound or not ASCII,
-    because parts of it may be in the book, and for a question without content words, which may ask about a function
-    word ("what does else do?")."""
-    return bool(words) and all(word in missing and word.isascii() and word.isalnum() for word in words)
+def _unknown(question: str, missing: Sequence[str]) -> bool:
+    """Whether a question has no word, or no content word that is in the book ("hello").
+
+    False if a content word is a compound or not ASCII, because parts of it may be in the book, and for a question
+    without content words, which may ask about a function word ("what does else do?")."""
+    words = content_words(question)
+    absent = all(word in missing and word.isascii() and word.isalnum() for word in words)
+    return _LETTERS.search(question) is None or (bool(words) and absent)
 
 
 def threshold(false_answers: float | None = None) -> tuple[float, float]:
