@@ -44,7 +44,7 @@ ConfidenceLevel = Literal["high", "medium", "low", "insufficient"]
 Status = Literal["answered", "refused", "truncated"]
 
 # Lines of Markdown that say nothing: between the rows of a table, around code, between paragraphs, and "…".
-_BETWEEN = re.compile(r"[|:…\s-]*+|\s*+(?:`{3,}+|~{3,}+).*+")
+_BETWEEN = re.compile(r"[|:…\s-]*+|\s*+(?:`{3,}+[^`]*+|~{3,}+.*+)")
 
 Rating = Literal["up", "down"]
 Reason = Literal["wrong", "incomplete", "off_topic", "unclear", "outdated", "other"]

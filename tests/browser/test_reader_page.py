@@ -903,3 +903,16 @@ def test_code_without_its_end_is_shown_whole(page: Page) -> None:
     }"""
     for text, code in (("```py\na\nb", "a\nb"), ("```py\na", "a"), ("```py\na\nb\n```", "a\nb"), ("```py\n```", "")):
         assert page.evaluate(shown, [f"../{asset_path('excerpts.js')}", text]) == code
+
+
+def test_code_on_one_line_does_not_open_a_block(page: Page) -> None:
+    shown = """async ([excerpts, text]) => {
+        const { flat, renderExcerpt } = await import(excerpts);
+        return [flat(text), ...renderExcerpt(text).nodes.map((node) => `${node.localName} ${node.innerText}`)];
+    }"""
+    text = "```make all``` builds it.\n\nThen it is tested."
+    assert page.evaluate(shown, [f"../{asset_path('excerpts.js')}", text]) == [
+        "make all builds it. Then it is tested.",
+        "p make all builds it.",
+        "p Then it is tested.",
+    ]
