@@ -147,9 +147,7 @@ class Reader {
   /** Shows the page of the current address. `scroll`: an earlier scroll position on it. */
   async open({ moveFocus = true, scroll = null } = {}) {
     const wanted = address();
-    if (!wanted) {
-      return this.showCover(scroll);
-    }
+    if (!wanted) return this.showCover(scroll);
     if (this.page?.page_id === wanted.id && !wanted.quote && !this.quoted && scroll === null) {
       this.closeDrawers();
       this.goTo(wanted, [], moveFocus);
@@ -254,12 +252,13 @@ class Reader {
     return element("nav", { class: "turning", "aria-label": "Next and previous page" }, link(pages[index - 1], "Previous", "prev"), link(pages[index + 1], "Next", "next"));
   }
 
-  /** The address of a source in this reader. A passage that is still being read has a URL but no page id. */
+  /** The address of a source in this reader. A near section, and a passage that is still being read, have no page id. */
   hrefOf(source) {
     if (source.page_id) return `${hrefOfPage(source.page_id)}?${quoteOf(source)}`;
     const [url, anchor] = source.source_url.split("#");
     const page = this.pageAt(url, editionOf(source));
-    return page ? hrefOfPage(page.page_id) + (anchor ? sectionHash(anchor) : "") : null;
+    if (page) return hrefOfPage(page.page_id) + (anchor ? sectionHash(anchor) : "");
+    return source.reader_url ? ROOT + source.reader_url.slice(1) : null;
   }
 
   /** The page at a URL, ignoring a slash at its end. */
