@@ -815,6 +815,22 @@ def test_retry_waits_for_the_running_answer(page: Page) -> None:
     expect(page.locator(".turn .question")).to_have_text(["pause 2", "first"])
 
 
+def test_searching_the_whole_book_waits_for_the_running_answer(page: Page) -> None:
+    """Pressed while another answer is running, it does not drop the selection."""
+    page.locator(".ask-section").first.click()
+    ask(page, "refuse")
+    widen = page.get_by_role("button", name="Search the whole book")
+    expect(widen).to_be_visible()
+    ask(page, "pause 2")
+    widen.click()
+    expect(page.locator(".asking .selected")).to_be_visible()
+    expect(page.locator(".turn .confidence")).to_be_visible()
+    expect(page.locator(".turn .question")).to_have_text(["refuse", "pause 2"])
+    widen.click()
+    expect(page.locator(".turn .question")).to_have_text(["refuse", "pause 2", "refuse"])
+    expect(page.locator(".asking .selected")).to_be_hidden()
+
+
 def test_going_forward_restores_the_scroll_position(page: Page) -> None:
     for name in ("Code", "Long"):
         page.locator(".contents a", has_text=name).first.click()
