@@ -336,7 +336,7 @@ def fault_of(failure: openai.APIStatusError, kind: str, code: str) -> dict[str, 
         ({"messages": [{"role": "robot", "content": "x"}]}, "messages.0", "role"),
         ({"extra_body": {"chapterverse": {"top_k": 21}}}, "chapterverse.top_k", "20"),
         ({"extra_body": {"chapterverse": {"author": "me"}}}, "chapterverse.author", "no such field"),
-        ({"extra_body": {"chapterverse": {"selected_text": " "}}}, "chapterverse.selected_text", "pattern"),
+        ({"extra_body": {"chapterverse": {"selected_text": " "}}}, "chapterverse.selected_text", "must not be empty"),
     ],
 )
 def test_invalid_field_returns_400_and_is_named(
