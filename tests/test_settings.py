@@ -161,3 +161,9 @@ def test_home_is_found_in_a_parent_directory(tmp_path: Path, monkeypatch: pytest
     assert default_home() == tmp_path / "clone" / ".chapterverse"
     (below / ".chapterverse").mkdir()
     assert default_home() == below / ".chapterverse", "the nearest one"
+
+
+def test_accent_that_is_no_colour_is_refused_with_an_example(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACCENT", "red")
+    with pytest.raises(ConfigurationError, match=r"^ACCENT: must be a colour such as #1a2b3c$"):
+        Settings.load()

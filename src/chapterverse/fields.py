@@ -4,7 +4,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StrictBool, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    StrictBool,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 from pydantic.config import JsonDict
 
 from chapterverse.errors import ValidationFailed
@@ -50,6 +59,15 @@ def _turn_id(value: str) -> str:
     return value.lower()
 
 
+def _metadata_value(value: object, read: ValidatorFunctionWrapHandler) -> object:
+    try:
+        return read(value)
+    except ValidationError:  # has an error for each type that it could be
+        raise ValueError(
+            "must be a text of up to 500 characters, a number, true, false, null or a list of up to 20 texts"
+        ) from None
+
+
 # Lengths are checked first, so that their errors are reported as such. The patterns are for the OpenAPI schema; the
 # validators check the same with better messages.
 _PLAIN: JsonDict = {"pattern": r"^[^\x00]*$"}
@@ -68,9 +86,10 @@ TopK = Annotated[int, Field(ge=1, le=MAX_TOP_K), BeforeValidator(refuse_non_numb
 _MetadataName = Annotated[Text, Field(min_length=1, max_length=64)]
 _MetadataNumber = Annotated[float, Field(ge=-(2**53), le=2**53, allow_inf_nan=False, strict=True)]
 _MetadataText = Annotated[Text, Field(max_length=500)]
-_MetadataValue = (
-    StrictBool | _MetadataNumber | _MetadataText | Annotated[list[_MetadataText], Field(max_length=20)] | None
-)
+_MetadataValue = Annotated[
+    StrictBool | _MetadataNumber | _MetadataText | Annotated[list[_MetadataText], Field(max_length=20)] | None,
+    WrapValidator(_metadata_value),
+]
 ThreadMetadata = Annotated[dict[_MetadataName, _MetadataValue], Field(max_length=20)]
 SessionId = Annotated[str, AfterValidator(_uuid4), Field(json_schema_extra={"format": "uuid", "pattern": _UUID4})]
 TurnId = Annotated[str, AfterValidator(_turn_id), Field(json_schema_extra={"format": "uuid", "pattern": _UUID4})]
@@ -81,28 +100,36 @@ Comment = Annotated[str, Field(max_length=MAX_COMMENT_CHARS, json_schema_extra=_
 _WORDS = {
     "bool_parsing": "must be true or false",
     "bool_type": "must be true or false",
+    "dict_type": "must be a JSON object",
     "extra_forbidden": "there is no such field",
+    "finite_number": "must be a finite number",
+    "float_type": "must be a number",
     "greater_than_equal": "must be {ge:g} or more",
     "int_from_float": "must be a whole number",
     "int_parsing": "must be a whole number",
+    "int_parsing_size": "has too many digits",
     "int_type": "must be a whole number",
     "less_than_equal": "must be {le:g} or less",
+    "list_type": "must be a list",
     "literal_error": "must be {expected}",
     "missing": "is required",
     "model_attributes_type": "must be a JSON object",
     "model_type": "must be a JSON object",
+    "string_pattern_mismatch": "must match {pattern}",
     "string_too_long": "has {length:,} characters; shorten it to {max_length:,} or fewer",
     "string_too_short": "has {length:,} characters; it must have {min_length:,} or more",
     "string_type": "must be a text",
     "too_long": "must have {max_length:,} values or fewer",
     "too_short": "must have {min_length:,} or more values",
+    "union_tag_invalid": "{discriminator} must be one of {expected_tags}",
+    "union_tag_not_found": "must have {discriminator}",
 }
 
 
 def problem(error: Mapping[str, Any]) -> str:
     """Return our message for an error of Pydantic."""
     given, kind, context = error.get("input"), error["type"], error.get("ctx") or {}
-    if kind == "string_too_short" and context["min_length"] == 1:
+    if (kind == "string_too_short" and context["min_length"] == 1) or context.get("pattern") == r"\S":
         return "must not be empty; write something"
     length = len(given) if isinstance(given, str) else 0
     words = _WORDS.get(kind)

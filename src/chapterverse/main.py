@@ -30,7 +30,7 @@ from chapterverse.api.edition_paths import EditionPaths
 from chapterverse.api.health import routes as health
 from chapterverse.api.health.shared import SharedHealth
 from chapterverse.api.mcp.http import mcp_route, open_mcp
-from chapterverse.api.middleware import RefusedOrigins, RequestIds, RequestLog, SafeHeaders
+from chapterverse.api.middleware import HeadRequests, RefusedOrigins, RequestIds, RequestLog, SafeHeaders
 from chapterverse.api.openai import completions, responses
 from chapterverse.api.openapi import description, docs
 from chapterverse.api.pages import Contents
@@ -124,6 +124,7 @@ def create_app(
 
 def _wrap(app: FastAPI, settings: Settings, rates: RateLimits, telemetry: Telemetry) -> None:
     """Add the middleware. Each wraps those before it: the last one sees a request first."""
+    app.add_middleware(HeadRequests)
     app.add_middleware(BodyLimit)
     app.add_middleware(Guard, settings=settings, rates=rates)
     if settings.cors_origins:

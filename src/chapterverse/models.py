@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, Self
+from urllib.parse import quote as url_quote
 
 from pydantic import (
     AliasChoices,
@@ -44,7 +45,9 @@ ConfidenceLevel = Literal["high", "medium", "low", "insufficient"]
 Status = Literal["answered", "refused", "truncated"]
 
 # Lines of Markdown that say nothing: between the rows of a table, around code, between paragraphs, and "…".
-_BETWEEN = re.compile(r"[|:…\s-]*+|\s*+(?:`{3,}+|~{3,}+).*+")
+_BETWEEN = re.compile(r"[|:…\s-]*+|\s*+(?:`{3,}+[^`]*+|~{3,}+.*+)")
+
+_QUOTED_LINES: Final = 4  # of a section that comes near to a refused question
 
 Rating = Literal["up", "down"]
 Reason = Literal["wrong", "incomplete", "off_topic", "unclear", "outdated", "other"]
@@ -322,11 +325,22 @@ class NearSection(RetrievedPassage):
     """A section that comes near to a refused question."""
 
     quote: str = Field("", description="The part of it that comes nearest to the question, as Markdown; may be empty.")
+    reader_url: str = Field("", description="Path on this server that opens the page at the section.")
+
+    @classmethod
+    def of(cls, chunk: ChunkResult) -> Self:
+        """The summary of a chunk, with its address on this server."""
+        anchor = chunk.source_url.partition("#")[2]
+        fragment = f"#{url_quote(f'book-{anchor}', safe='')}" if anchor else ""
+        path = f"/read/{url_quote(chunk.page_id, safe='')}{fragment}"
+        return super().of(chunk).model_copy(update={"reader_url": path})
 
     def quoted(self, write: Callable[[str], str] = str) -> str:
-        """Return the quote as an indented line below the section, empty if there is none. `write` escapes it."""
+        """Return the first lines of the quote as one indented line below the section, empty if there is none. `write`
+        escapes it."""
         lines = [line.strip("| ") for line in self.quote.splitlines() if not _BETWEEN.fullmatch(line)]
-        return f"\n  “{write(' · '.join(lines))}”" if lines else ""
+        text = " · ".join(lines[:_QUOTED_LINES]) + " …" * (len(lines) > _QUOTED_LINES)
+        return f"\n  “{write(text)}”" if lines else ""
 
 
 class AnswerMetadata(Frozen):

@@ -185,9 +185,7 @@ class Settings(BaseSettings):
         None, max_length=200, description="Name of the book on the reader page; default: that of its folder or website."
     )
     book_logo: Path | None = Field(None, description="An image file that the reader page shows next to the name.")
-    accent: str | None = Field(
-        None, pattern=r"^#[0-9a-fA-F]{6}$", description="Colour of links and buttons on the reader page, as #rrggbb."
-    )
+    accent: str | None = Field(None, description="Colour of links and buttons on the reader page, as #rrggbb.")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         "INFO", description="Minimum level of log messages."
     )
@@ -238,6 +236,13 @@ class Settings(BaseSettings):
     def _logo(cls, value: Path | None) -> Path | None:
         if value is not None and not (value.is_file() and value.suffix.lower() in LOGO_TYPES):
             raise ValueError(f"{value} must be an image file: {' '.join(LOGO_TYPES)}")
+        return value
+
+    @field_validator("accent")
+    @classmethod
+    def _colour(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"#[0-9a-fA-F]{6}", value):
+            raise ValueError("must be a colour such as #1a2b3c")
         return value
 
     @field_validator("gemini_base_url", "openai_base_url", "cohere_base_url", "judge_base_url")

@@ -102,6 +102,10 @@ def test_tables_above_name_existing_tests() -> None:
         ({"query": "x", "mode": "selected_text"}, "selected_text", "is required when mode is selected_text"),
         (QUESTION | {"filters": {"module": 5}}, "filters.module", "must be a text or a list of texts"),
         (QUESTION | {"filters": [1]}, "filters", "must be a JSON object"),
+        (QUESTION | {"metadata": "x"}, "metadata", "must be a JSON object"),
+        (QUESTION | {"metadata": {"a": {}}}, "metadata.a", "must be a text of up to 500 characters, a number"),
+        (QUESTION | {"score_threshold": []}, "score_threshold", "must be a number"),
+        (QUESTION | {"top_k": 1e20}, "top_k", "has too many digits"),
         (
             QUESTION | {"filters": {"chapter": "1"}},
             "filters.chapter",
@@ -168,7 +172,7 @@ def test_unknown_version_of_a_book_without_names(example_server: Served) -> None
 
 def test_an_id_that_is_too_short(example_server: Served) -> None:
     body = refused(example_server.http.get("/pages/nosuch"), 400, "validation_error")
-    assert body["message"] == "page_id: has 6 characters; it must have 36 or more"
+    assert body["message"] == "page_id: must be a page_id of 36 characters, as /pages and /search give it"
 
 
 def test_unknown_session_or_page(example_server: Served) -> None:

@@ -1,10 +1,13 @@
-"""CORS and security headers over real HTTP."""
+"""CORS and security headers, and HEAD, over real HTTP."""
+
+from typing import Any
 
 import pytest
 
+from chapterverse.api import llms_txt
 from chapterverse.settings import Settings
 from tests.scripted import Scripted, without_engines
-from tests.served import serve
+from tests.served import Served, serve
 
 pytestmark = pytest.mark.slow
 
@@ -67,3 +70,34 @@ def test_no_cors_headers_by_default() -> None:
     with serve(Settings.load(), opening=without_engines(), answering=Scripted()) as server:
         assert "access-control-allow-origin" not in server.http.get("/livez", headers=ORIGIN).headers
         assert server.http.options("/chat", headers=PREFLIGHT).status_code == 405
+
+
+@pytest.mark.parametrize("path", ["/", "/read/abc", "/pages", "/pages/nosuch", "/livez", "/llms.txt", "/widget.js"])
+def test_head_has_the_headers_of_get_and_no_body(example_server: Served, path: str) -> None:
+    get, head = (example_server.http.request(method, path) for method in ("GET", "HEAD"))
+    assert (head.status_code, head.content) == (get.status_code, b"")
+    assert get.content
+    changing = {"x-request-id", "date"}
+    assert {name: head.headers[name] for name in head.headers if name not in changing} == {
+        name: get.headers[name] for name in get.headers if name not in changing
+    }
+
+
+def test_head_produces_no_stream_and_is_refused_where_get_is(
+    example_server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(llms_txt, "_all_pages", _fail)
+    whole = example_server.http.head("/llms-full.txt")
+    assert (whole.status_code, whole.headers["content-type"]) == (200, "text/plain; charset=utf-8")
+    for path, allowed in (("/chat/stream", "POST"), ("/mcp", "POST")):
+        refused = example_server.http.head(path)
+        assert (refused.status_code, refused.content) == (405, b"")
+        assert refused.headers["allow"] == allowed
+    assert example_server.http.put("/livez").headers["allow"] == "GET, HEAD"
+    counted = example_server.http.get("/metrics").text
+    assert 'method="HEAD",route="/llms-full.txt",status="200"' in counted
+
+
+async def _fail(*_: Any) -> Any:
+    raise AssertionError("the stream was started")
+    yield

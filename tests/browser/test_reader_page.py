@@ -815,6 +815,22 @@ def test_retry_waits_for_the_running_answer(page: Page) -> None:
     expect(page.locator(".turn .question")).to_have_text(["pause 2", "first"])
 
 
+def test_searching_the_whole_book_waits_for_the_running_answer(page: Page) -> None:
+    """Pressed while another answer is running, it does not drop the selection."""
+    page.locator(".ask-section").first.click()
+    ask(page, "refuse")
+    widen = page.get_by_role("button", name="Search the whole book")
+    expect(widen).to_be_visible()
+    ask(page, "pause 2")
+    widen.click()
+    expect(page.locator(".asking .selected")).to_be_visible()
+    expect(page.locator(".turn .confidence")).to_be_visible()
+    expect(page.locator(".turn .question")).to_have_text(["refuse", "pause 2"])
+    widen.click()
+    expect(page.locator(".turn .question")).to_have_text(["refuse", "pause 2", "refuse"])
+    expect(page.locator(".asking .selected")).to_be_hidden()
+
+
 def test_going_forward_restores_the_scroll_position(page: Page) -> None:
     for name in ("Code", "Long"):
         page.locator(".contents a", has_text=name).first.click()
@@ -865,6 +881,45 @@ def test_page_stays_if_the_list_of_pages_cannot_be_fetched(browser: Browser, scr
             expect(page.locator("main h1")).to_have_text(title)
 
 
+def test_question_in_the_address_is_asked_if_the_list_of_pages_cannot_be_fetched(
+    browser: Browser, scripted: Scripted
+) -> None:
+    pages = [written(f"chapter/{number}.md", f"# Page {number}\n\nWords.") for number in range(101)]
+    with scripted_server(Shelf(pages), scripted) as server, visiting(browser, server.url, "/livez") as page:
+        page.route("**/contents/*", lambda route: route.fulfill(status=503, json={}))
+        page.goto(f"{server.url}/?ask=answer")
+        expect(page.locator(".turn .confidence")).to_be_visible()
+        expect(page.locator("main .cover h1")).to_have_text("The book")
+
+
+def test_title_page_fetches_the_list_of_pages_again_if_it_is_not_whole(browser: Browser, scripted: Scripted) -> None:
+    names = [(part, number) for part in ("One", "Two") for number in range(60)]
+    pages = [written(f"{part}/{number}.md", f"# Page {number}\n\nWords.", part) for part, number in names]
+    with scripted_server(Shelf(pages), scripted) as server, visiting(browser, server.url, "/livez") as page:
+        failing = "**/contents/*"
+        page.route(failing, lambda route: route.fulfill(status=503, json={}))
+        with page.expect_response(failing):
+            page.goto(f"{server.url}/read/{pages[3].page_id}")
+        expect(page.locator(".contents .folded")).to_have_count(1)
+        with page.expect_response(failing):
+            page.locator(".brand").click()
+        expect(page.locator("main h1")).to_have_text("The page cannot be shown")
+        page.unroute(failing)
+        page.get_by_role("button", name="Try again").click()
+        expect(page.locator(".chapter h2")).to_have_text(["One", "Two"])
+        expect(page.locator(".contents summary")).to_have_text(["One", "Two"])
+
+
+@pytest.mark.parametrize("unknown", ["abc", "131d235f-1f0b-5102-ade4-34deb9f52f84"])
+def test_script_keeps_the_message_about_an_unknown_page(browser: Browser, server: Served, unknown: str) -> None:
+    with visiting(browser, server.url, f"/read/{unknown}") as page:
+        expect(page.get_by_label("Your question")).to_be_visible()
+        page.wait_for_timeout(300)
+        expect(page.locator("main h1")).to_have_text("There is no such page")
+        page.locator(".contents a", has_text="Long").click()
+        expect(page.locator("main h1")).to_have_text("Long")
+
+
 def test_reload_of_the_title_page_restores_the_scroll_position(browser: Browser, server: Served) -> None:
     with visiting(browser, server.url, viewport={"width": 360, "height": 400}) as page:
         page.wait_for_load_state("networkidle")  # the script runs
@@ -903,3 +958,16 @@ def test_code_without_its_end_is_shown_whole(page: Page) -> None:
     }"""
     for text, code in (("```py\na\nb", "a\nb"), ("```py\na", "a"), ("```py\na\nb\n```", "a\nb"), ("```py\n```", "")):
         assert page.evaluate(shown, [f"../{asset_path('excerpts.js')}", text]) == code
+
+
+def test_code_on_one_line_does_not_open_a_block(page: Page) -> None:
+    shown = """async ([excerpts, text]) => {
+        const { flat, renderExcerpt } = await import(excerpts);
+        return [flat(text), ...renderExcerpt(text).nodes.map((node) => `${node.localName} ${node.innerText}`)];
+    }"""
+    text = "```make all``` builds it.\n\nThen it is tested."
+    assert page.evaluate(shown, [f"../{asset_path('excerpts.js')}", text]) == [
+        "make all builds it. Then it is tested.",
+        "p make all builds it.",
+        "p Then it is tested.",
+    ]

@@ -1,6 +1,7 @@
 """The widget in a foreign page: one script tag, another origin, conflicting styles."""
 
 import asyncio
+import json
 import re
 import shutil
 import threading
@@ -13,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from pydantic import TypeAdapter
 
-from chapterverse.api.openapi.examples import SOURCE
+from chapterverse.api.openapi.examples import SOURCE, SUMMARY
 from chapterverse.api.web import joined
 from chapterverse.models import Event
 from tests.api.stream_snapshot import QUESTION, SNAPSHOT, events_of
@@ -202,6 +203,17 @@ def test_question_about_a_selection_can_be_widened(page: Page, scripted: Scripte
     expect(button).to_be_visible()
     filters = scripted.asked[-1].filters
     assert filters and filters.module == ["notes"] and filters.source_url_prefix == page.url + "guide/"
+
+
+def test_nearest_section_without_a_site_is_opened_in_the_reader_page(page: Page, server: Served) -> None:
+    path = "/read/131d235f-1f0b-5102-ade4-34deb9f52f84#book-winch"
+    section = {"page_title": "Kestrel", "section_heading": "Winch", "source_url": "book/kestrel.md#winch", "score": 0.7}
+    done = {"type": "done", **SUMMARY, "status": "refused", "nearest": [section | {"reader_url": path}]}
+    body = f"data: {json.dumps(done)}\n\n"
+    headers = {"Access-Control-Allow-Origin": "*"}
+    page.route("**/chat/stream", lambda route: route.fulfill(body=body, headers=headers))
+    ask(page, "Which winch?")
+    expect(page.locator(".nearest a")).to_have_attribute("href", server.url + path)
 
 
 def test_conversation_continues_on_the_next_page(page: Page, scripted: Scripted) -> None:

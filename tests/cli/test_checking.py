@@ -158,7 +158,9 @@ def test_a_text_report_goes_to_stdout(project: Project) -> None:
 
 def test_errors_name_the_fix(tmp_path: Path) -> None:
     (tmp_path / "set.jsonl").write_text('{"question": "What is a node?"}', "utf-8")
-    assert_refused(tmp_path, ["check", str(tmp_path / "set.jsonl")], 2, "--save")
+    assert_refused(tmp_path, ["check", str(tmp_path / "set.jsonl")], 2, "set.jsonl --save")
+    named = ["--baseline", str(tmp_path / "none.json")]
+    assert_refused(tmp_path, ["check", str(tmp_path / "set.jsonl"), *named], 2, f"{' '.join(named)} --save")
     assert_refused(tmp_path, ["check", str(tmp_path / "set.jsonl"), "--save"], 6, "chapterverse ingest")
     (tmp_path / "set.baseline.json").write_text("{}", "utf-8")
     assert_refused(tmp_path, ["check", str(tmp_path / "set.jsonl")], 2, "is not a baseline")

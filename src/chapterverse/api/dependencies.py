@@ -4,6 +4,8 @@ from dataclasses import replace
 from typing import Annotated, cast
 
 from fastapi import Depends, Path, Query, Request
+from pydantic import AfterValidator
+from pydantic.config import JsonDict
 
 from chapterverse.api.edition_paths import EditionView, edition_of
 from chapterverse.fields import Text
@@ -41,7 +43,16 @@ def editions_of(
     return SearchFilters(book=book, version=version) if book or version else None
 
 
-PageId = Annotated[str, Path(min_length=36, max_length=36, description="As `/pages` and `/search` give it.")]
+def _page_id(value: str) -> str:
+    if len(value) != 36:
+        raise ValueError("must be a page_id of 36 characters, as /pages and /search give it")
+    return value
+
+
+_PAGE_ID: JsonDict = {"minLength": 36, "maxLength": 36}
+PageId = Annotated[
+    str, AfterValidator(_page_id), Path(description="As `/pages` and `/search` give it.", json_schema_extra=_PAGE_ID)
+]
 EditionsOf = Annotated[SearchFilters | None, Depends(editions_of)]
 ServicesOf = Annotated[Services, Depends(services_of)]
 HealthOf = Annotated[Health, Depends(health_of)]

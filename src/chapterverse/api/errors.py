@@ -150,8 +150,9 @@ def _methods(request: Request) -> dict[str, str]:
     """Return an `Allow` header with all methods of the path. The router knows only those of the first matching
     route."""
     route = request.scope.get("route")  # set only for routes of FastAPI
-    described = request.app.openapi()["paths"].get(route.path) if route else None
-    return {"Allow": ", ".join(sorted(method.upper() for method in described))} if described else {}
+    described = request.app.openapi()["paths"].get(route.path, ()) if route else ()
+    methods = sorted([*map(str.upper, described), *(["HEAD"] if "get" in described else [])])
+    return {"Allow": ", ".join(methods)} if methods else {}
 
 
 async def _gone(_: Request, __: Exception) -> Response:

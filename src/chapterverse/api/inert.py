@@ -6,11 +6,11 @@ here, too, because they must not merge with the text around them.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 from urllib.parse import quote
 
-from chapterverse.models import AnswerSummary
+from chapterverse.models import AnswerSummary, NearSection
 
 _FENCE: Final = re.compile(r"(`{3,}+|~{3,}+)[^`\r\n]*")  # only at the start of a line: never inside a list
 _CODE: Final = re.compile(r"(?<!`)(`{1,20}+)([^`\n]{1,4000}+)\1(?!`)")
@@ -152,10 +152,13 @@ def unescaped(text: str) -> str:
     return _ESCAPED.sub(r"\1", text)
 
 
-def advice_of(done: AnswerSummary) -> list[str]:
-    """The paragraphs after a refusal: what was searched for, and the nearest sections as a list of links."""
+def advice_of(
+    done: AnswerSummary, address: Callable[[NearSection], str] = lambda section: section.source_url
+) -> list[str]:
+    """The paragraphs after a refusal: what was searched for, and the nearest sections as a list of links to their
+    addresses."""
     first = inert((done.advice or "").partition("\n")[0])
-    sections = [f"- {inert_line(one.place)}: {link_to(one.source_url)}{one.quoted(inert_line)}" for one in done.nearest]
+    sections = [f"- {inert_line(one.place)}: {link_to(address(one))}{one.quoted(inert_line)}" for one in done.nearest]
     return [first, "\n".join(sections)] if sections else [first]
 
 

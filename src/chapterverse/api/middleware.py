@@ -135,6 +135,34 @@ class SafeHeaders:
         await self._app(scope, receive, send_with_headers)
 
 
+class HeadRequests:
+    """Answers HEAD as GET without its body, which is not produced: the request ends at its headers."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, as GET if it is HEAD."""
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_head(message: Message) -> None:
+            await send(message)
+            await send({"type": "http.response.body"})
+            raise _HeadSent
+
+        inner_scope = {**scope, "method": "GET"}
+        try:
+            await self._app(inner_scope, receive, send_head)
+        except _HeadSent:
+            scope["route"] = inner_scope.get("route")  # for the log
+
+
+class _HeadSent(Exception):
+    pass
+
+
 class RefusedOrigins:
     """Logs each origin that is not allowed, once. Every request is passed on.
 

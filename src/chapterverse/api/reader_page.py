@@ -100,7 +100,7 @@ async def page(
     except InvalidFilterError as failure:
         return shell.answer(_no_book(failure), status=404)
     except NotFound:
-        return shell.answer([node("h1", "There is no such page"), node("p", "The book may have changed.")], status=404)
+        return shell.answer(_no_page(), status=404)
 
     if (found.book, found.version) not in shell.listing.editions:
         return RedirectResponse(shell.elsewhere(found))
@@ -279,14 +279,18 @@ def _not_ingested() -> list[Node]:
     """Explain how to ingest a book."""
     commands = "chapterverse ingest docs/\nchapterverse ingest https://docs.example.com/guide/"
     return [
-        node("h1", "No book to read yet", class_="no-book"),
+        node("h1", "No book to read yet", class_="missing"),
         node("p", "Ingest a folder, a file or a website on the server, then open this page again:"),
         node("pre", node("code", commands), tabindex="0"),
     ]
 
 
 def _no_book(failure: InvalidFilterError) -> list[Node]:
-    return [node("h1", "There is no such book"), node("p", failure.message)]
+    return [node("h1", "There is no such book", class_="missing"), node("p", failure.message)]
+
+
+def _no_page() -> list[Node]:
+    return [node("h1", "There is no such page", class_="missing"), node("p", "The book may have changed.")]
 
 
 def _cover(shell: _Shell, about: str) -> list[Node]:

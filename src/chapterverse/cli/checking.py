@@ -61,8 +61,10 @@ async def check(
     path = baseline or questions.with_suffix(".baseline.json")
     earlier = load_baseline(path)
     if earlier is None and not save:
+        named = f" --baseline {baseline}" if baseline else ""
         raise ValidationFailed(
-            f"There is no baseline at {path}. Make one before the change with: chapterverse check {questions} --save"
+            f"There is no baseline at {path}. Make one before the change with: "
+            f"chapterverse check {questions}{named} --save"
         )
     async with open_services(Settings.load()) as services:
         findings = await _findings(asked, earlier, services, concurrency)

@@ -94,6 +94,7 @@ export class AskBox {
       this.ask(query, selection);
     };
     const widen = () => {
+      if (this.running) return;
       this.select(null);
       this.ask(query, null);
     };

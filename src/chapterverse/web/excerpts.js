@@ -9,7 +9,7 @@ const ROW = /^(\|(?![ :|-]+\|$).*)\|\n(?=\|)/gm; // of a table, with another lin
 /** A part of stored text as plain text: table rows without bars, code without fences. */
 export function plain(text) {
   return text
-    .replace(/^(?:`{3,}.*|\|[ :|-]+\|)$\n?/gm, "")
+    .replace(/^(?:`{3,}[^`\n]*|\|[ :|-]+\|)$\n?/gm, "")
     .replace(/^\| *(.*?) *\|$/gm, (_, row) => row.replace(/ +\| +/g, " · "));
 }
 
@@ -50,7 +50,7 @@ function blocksOf(text) {
     const start = place;
     const end = start + lengthOf(line);
     place = end + 1;
-    const mark = /^\s*(`{3,}|~{3,})(\S*)/.exec(line);
+    const mark = /^\s*(`{3,}(?!.*`)|~{3,})(\S*)/.exec(line);
     if (fence) {
       open.end = end;
       if (mark && mark[1].startsWith(fence)) {

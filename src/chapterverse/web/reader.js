@@ -85,15 +85,11 @@ class Reader {
 
   async start() {
     const kept = history.state?.scroll ?? null;
-    try {
-      await this.fetchContents();
-    } catch (failure) {
-      // The server may have sent the page, or how to ingest a book.
-      if (!place.querySelector(".no-book, .cover, .turning")) this.explain(failure);
-      if (!this.contents.pages.length) return;
-    }
-    if (!this.contents.pages.length) {
-      this.explain({ code: "no_book" });
+    const failure = await this.fetchContents().catch((caught) => caught);
+    // The server may have sent the page, or why there is none.
+    if (failure && !place.querySelector(".missing, .cover, .turning")) this.explain(failure);
+    if (!this.contents.pages.length && !this.cover) {
+      if (!failure) this.explain({ code: "no_book" });
       return;
     }
     const old = /^#\/([0-9a-f-]{36})(?:\?(.*))?$/i.exec(location.hash); // addresses of an earlier version
@@ -107,7 +103,7 @@ class Reader {
     const named = location.search || location.hash;
     // After a reload, restore the scroll position; otherwise keep where the reader has scrolled meanwhile.
     const scroll = kept ?? (named ? null : scrollY);
-    if (address() || !this.cover) await this.open({ moveFocus: Boolean(old || named), scroll });
+    if (!place.querySelector(".missing") && (address() || !this.cover)) await this.open({ moveFocus: Boolean(old || named), scroll });
     else if (kept) scrollTo({ top: kept, behavior: "instant" });
     if (asked) this.askFor(asked);
   }
@@ -121,8 +117,9 @@ class Reader {
 
   /** Fetches the list of pages, if the page came without it or with a part of it. */
   async fetchContents() {
-    const { list } = at("contents").dataset;
-    if (list) this.contents.fill((await this.api.json("GET", list)).pages, this.titles(SWITCH.dataset.books ? JSON.parse(SWITCH.dataset.books).books : []));
+    const { dataset } = at("contents");
+    if (dataset.list) this.contents.fill((await this.api.json("GET", dataset.list)).pages, this.titles(SWITCH.dataset.books ? JSON.parse(SWITCH.dataset.books).books : []));
+    dataset.list = ""; // it is whole
     if (this.contents.pages.length) return;
     const [{ pages }, shelf] = await Promise.all([this.api.pages(), this.api.books()]);
     this.contents.fill(pages, this.titles(shelf.books));
@@ -147,9 +144,7 @@ class Reader {
   /** Shows the page of the current address. `scroll`: an earlier scroll position on it. */
   async open({ moveFocus = true, scroll = null } = {}) {
     const wanted = address();
-    if (!wanted) {
-      return this.showCover(scroll);
-    }
+    if (!wanted) return this.showCover(scroll);
     if (this.page?.page_id === wanted.id && !wanted.quote && !this.quoted && scroll === null) {
       this.closeDrawers();
       this.goTo(wanted, [], moveFocus);
@@ -214,8 +209,10 @@ class Reader {
   /** The title page: as the server sent it, or rendered here if another page was opened first. */
   async showCover(scroll) {
     if (!this.cover) {
-      const first = this.contents.areSeveral ? null : await this.text(this.contents.pages[0].page_id).catch(() => null); // if the text cannot be fetched, the title page still has a title
+      const failure = await this.fetchContents().catch((caught) => caught);
+      const first = failure || this.contents.areSeveral ? null : await this.text(this.contents.pages[0].page_id).catch(() => null); // if the text cannot be fetched, the title page still has a title
       if (address()) return; // the reader has moved on meanwhile
+      if (failure) return this.explain(failure);
       this.cover = coverOf({ title: this.bookTitle, about: first ? aboutOf(first) : "", logo: this.brand.querySelector("img"), contents: this.contents, shelf: (book) => shelfOf(ROOT, book) });
     }
     this.page = null;
@@ -254,12 +251,13 @@ class Reader {
     return element("nav", { class: "turning", "aria-label": "Next and previous page" }, link(pages[index - 1], "Previous", "prev"), link(pages[index + 1], "Next", "next"));
   }
 
-  /** The address of a source in this reader. A passage that is still being read has a URL but no page id. */
+  /** The address of a source in this reader. A near section, and a passage that is still being read, have no page id. */
   hrefOf(source) {
     if (source.page_id) return `${hrefOfPage(source.page_id)}?${quoteOf(source)}`;
     const [url, anchor] = source.source_url.split("#");
     const page = this.pageAt(url, editionOf(source));
-    return page ? hrefOfPage(page.page_id) + (anchor ? sectionHash(anchor) : "") : null;
+    if (page) return hrefOfPage(page.page_id) + (anchor ? sectionHash(anchor) : "");
+    return source.reader_url ? ROOT + source.reader_url.slice(1) : null;
   }
 
   /** The page at a URL, ignoring a slash at its end. */

@@ -171,8 +171,8 @@ function crumb(names) {
 /** The part of a passage around the first word searched for: of its prose, or lines of code if only code contains the word. */
 function excerpt(stored, words) {
   const found = words.length ? matching(words) : /^/;
-  const code = [...stored.matchAll(/^(`{3,}).*\n([^]*?)\n?^\1$/gm)].map(([, , lines]) => lines);
-  const prose = flat(stored.replace(/^(`{3,}).*\n[^]*?^\1$/gm, "").replace(/^#+ .*$/gm, ""));
+  const code = [...stored.matchAll(/^(`{3,})[^`\n]*\n([^]*?)\n?^\1$/gm)].map(([, , lines]) => lines);
+  const prose = flat(stored.replace(/^(`{3,})[^`\n]*\n[^]*?^\1$/gm, "").replace(/^#+ .*$/gm, ""));
   const block = !prose || (!found.test(prose) && code.some((lines) => found.test(lines))) ? code.find((lines) => found.test(lines)) ?? code[0] : null;
   if (!block) return element("span", { class: "excerpt", dir: "auto" }, ...marked(around(prose, found), words));
   const lines = block.split("\n").filter((line) => line.trim());

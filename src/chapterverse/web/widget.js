@@ -163,11 +163,12 @@ class Widget {
   }
 }
 
-/** The address of a source: on the site, at the quotation; for a page that is not published, in the server's reader page. */
+/** The address of a source or a near section: on the site, at the quotation; for a page that is not published, in the server's reader page. */
 function hrefOf(source) {
-  const { source_url: url, page_id: page, quote } = source;
+  const { source_url: url, page_id: page, reader_url: path, quote } = source;
   if (/^https?:/.test(url)) return quote ? pointTo(url, quote) : url;
-  return page ? new URL(`read/${page}?${quoteOf(source)}`, BASE).href : null;
+  if (page) return new URL(`read/${page}?${quoteOf(source)}`, BASE).href;
+  return path ? new URL(path.slice(1), BASE).href : null;
 }
 
 /** The site's logo; hidden if it cannot be loaded. */

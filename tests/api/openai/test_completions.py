@@ -239,6 +239,10 @@ def test_refusal_is_a_normal_completion_without_citations(book: Served, client: 
         assert (refusal, answer.finish_reason) == (NOT_IN_BOOK, "stop")
         assert advice.startswith("Searched for “Which yeast makes the best sourdough bread?”.")
         assert 1 <= len(nearest.split("\n")) <= 3
+        for section in filter(lambda line: line.startswith("- "), nearest.split("\n")):
+            link = section.rpartition(": ")[2]
+            assert link.startswith(f"{book.url}/read/"), "the page has no address of its own"
+            assert book.http.get(link).status_code == 200
         assert (citations_of(answer.message), answer.message.refusal) == ([], None)
         chunks = list(ask(asked, "Which yeast makes the best sourdough bread?", stream=True))
         assert text_of(chunks) == answer.message.content
@@ -332,7 +336,7 @@ def fault_of(failure: openai.APIStatusError, kind: str, code: str) -> dict[str, 
         ({"messages": [{"role": "robot", "content": "x"}]}, "messages.0", "role"),
         ({"extra_body": {"chapterverse": {"top_k": 21}}}, "chapterverse.top_k", "20"),
         ({"extra_body": {"chapterverse": {"author": "me"}}}, "chapterverse.author", "no such field"),
-        ({"extra_body": {"chapterverse": {"selected_text": " "}}}, "chapterverse.selected_text", "pattern"),
+        ({"extra_body": {"chapterverse": {"selected_text": " "}}}, "chapterverse.selected_text", "must not be empty"),
     ],
 )
 def test_invalid_field_returns_400_and_is_named(

@@ -62,6 +62,7 @@ from chapterverse.models import (
     ErrorEvent,
     ErrorResponse,
     Event,
+    NearSection,
     SourceCitation,
     SourcesEvent,
     Status,
@@ -172,7 +173,7 @@ class Footnotes:
             case DoneEvent(disclaimer=str(disclaimer)):
                 yield self._text(f"\n\n_{disclaimer}_")
             case DoneEvent(advice=str()):
-                yield self._text("\n\n" + "\n\n".join(advice_of(event)))
+                yield self._text("\n\n" + "\n\n".join(advice_of(event, self._address)))
         yield event
 
     def _text(self, shown: str) -> ChunkEvent:
@@ -200,7 +201,7 @@ class Footnotes:
         where = place if source.source_url == SELECTION else f"{place} — {link_to(self._address(source))}"
         return f"[^{number}]: {where}: “{inert_line(source.gist)}”"
 
-    def _address(self, source: SourceCitation) -> str:
+    def _address(self, source: SourceCitation | NearSection) -> str:
         """Return the address at which a reader can open the source: its own, or that of the reader page here."""
         own = source.source_url.lower().startswith(("http://", "https://"))
         return source.source_url if own or not source.reader_url else self._site + source.reader_url
