@@ -1,6 +1,6 @@
 """The advice that a refusal gives after its fixed sentence."""
 
-from chapterverse.answering.refusals import NEAR, NEAREST, nearest_sections
+from chapterverse.answering.refusals import NEAR, NEAREST, NOTHING_LEFT, nearest_sections
 from chapterverse.answering.refusals import advise as advise_on
 from chapterverse.answering.scope import Selection, WholeBook
 from chapterverse.models import ChunkResult, PassageUnit, SearchResult
@@ -53,10 +53,17 @@ def test_advice_names_words_that_the_nearest_sections_do_not_mention() -> None:
     ]
 
 
-def test_advice_if_all_words_or_no_sections_are_found() -> None:
+def test_advice_if_all_words_are_found() -> None:
     assert "do not mention “sourdough” or “starter”" in advise("sourdough starter", found(SYSTEMS))
     assert "do not answer this" in advise("physics of Gazebo", found(SYSTEMS))
-    assert advise("sourdough", found()) == "Searched for “sourdough”. No section of the book comes near."
+
+
+def test_advice_if_filters_leave_no_passage() -> None:
+    nearest = nearest_sections("physics", found(SYSTEMS))  # of a search without the filters
+    first, *sections = advise_on("physics of Gazebo", WholeBook(found()), nearest).split("\n")
+    assert first == f"Searched for “physics of Gazebo”. {NOTHING_LEFT}"
+    assert sections == ["- Gazebo › Systems: http://book/gazebo#systems"]
+    assert advise("sourdough", found()) == f"Searched for “sourdough”. {NOTHING_LEFT}"
 
 
 def test_nearest_sections_are_unique_and_at_most_three() -> None:

@@ -20,6 +20,7 @@ NOT_IN_BOOK: Final = "I don't have information about that in the available docum
 OFFER: Final = "Would you like me to search the full documentation?"
 NOT_IN_SELECTION: Final = f"The provided selection does not contain information about [topic]. {OFFER}"
 
+NOTHING_LEFT: Final = "The filters or the threshold of the question leave no passage of the book."
 SELECTION_READ: Final = "Only the selection was read."  # how the advice about a selection begins
 
 NEAREST: Final = 3  # sections that are named with a refusal
@@ -79,12 +80,10 @@ def advise(question: str, scope: Scope, nearest: Sequence[NearSection]) -> str:
     if isinstance(scope, Selection):
         return f"{SELECTION_READ} {_lack('It does', question, scope.text)}"
     searched = f"Searched for “{shorten(question, _LONGEST_TOPIC)}”."
-    if not nearest:
-        return f"{searched} No section of the book comes near."
     urls = {section.source_url for section in nearest}
     texts = [f"{chunk.breadcrumb} {chunk.chunk_text}" for chunk in scope.found.results if chunk.source_url in urls]
-    said = f"{searched} {_lack('The nearest sections do', question, ' '.join(texts))}"
-    return "\n".join([said, *(f"- {one.place}: {one.source_url}{one.quoted()}" for one in nearest)])
+    lack = _lack("The nearest sections do", question, " ".join(texts)) if scope.found.results else NOTHING_LEFT
+    return "\n".join([f"{searched} {lack}", *(f"- {one.place}: {one.source_url}{one.quoted()}" for one in nearest)])
 
 
 def _lack(subject: str, question: str, text: str) -> str:
