@@ -97,6 +97,11 @@ def read_text(text: str) -> tuple[Part, ...]:
     return _Reading(Document("", "", "", "markdown", b"")).read(text)
 
 
+def tokens_of(text: str) -> list[Token]:
+    """The tokens of a text without the extensions of a generator, for reading lists of links."""
+    return _parser(jsx=False, generator="plain").parse(text)
+
+
 def _mark_rule(state: StateBlock, line: int, end: int, silent: bool) -> bool:
     start = state.bMarks[line] + state.tShift[line]
     if not state.src.startswith(marks.SENTINEL, start):
