@@ -218,10 +218,10 @@ class _Reading:
                 self._quote(token, tokens[place + 2 : place + 3])
             case "mark":
                 self._mark(marks.parse(token.content))
-            case "dd_open":
+            case "dd_open" if tokens[place - 1].type != "dd_close":  # else it continues the definition
                 self._to.open_field(", ".join(self._terms))
                 self._terms.clear()
-            case "dd_close":
+            case "dd_close" if tokens[place + 1].type != "dd_open":
                 self._to.close_field()
             case "footnote_open" if not self._depth:  # notes are at the end of the page
                 self._note = str(token.meta.get("label") or token.meta.get("id", 0) + 1)

@@ -75,6 +75,7 @@ class RawHtml:
         self._language = ""
         self._heading: tuple[int, str] | None = None
         self._terms: list[str] | None = None  # terms whose description follows; None after it
+        self._definitions: list[bool] = []  # for each open definition list, whether a field is open
         self._images: list[tuple[str, str]] = []  # images of this piece of HTML, while it has no text
         self._figure = False
         self._captions = False  # whether the current text is the caption of a table or an image
@@ -118,7 +119,7 @@ class RawHtml:
         self._hidden.clear()
 
     def _tag(self, name: str, attributes: str, closing: bool) -> None:
-        if self._follow_hidden(name, attributes, closing):
+        if self._follow_hidden(name, attributes, closing, is_control=name == "button"):
             return
         if name == "pre":
             self._flush()
@@ -164,16 +165,29 @@ class RawHtml:
                 self._table(name, attributes, closing)
 
     def _definition(self, name: str, closing: bool) -> None:
-        if name == "dt" and not closing:
-            if self._terms is None:
-                self._to.close_field()
+        """Read a tag of a definition list. A field has all descriptions of its terms."""
+        lists = self._definitions
+        if name == "dl" and not closing:
+            lists.append(False)
+        elif name == "dt" and not closing:
+            self._end_field()
             self._terms = self._terms or []
         elif name == "dd" and not closing:
-            self._to.open_field(", ".join(self._terms or []))
+            if self._terms is not None or not any(lists[-1:]):
+                self._to.open_field(", ".join(self._terms or []))
+                lists[-1:] = [True]
             self._terms = None
-        elif closing and name in ("dd", "dl"):
+        elif name == "dl":
+            if self._terms:
+                self._to.field(", ".join(self._terms))
+            self._terms = None
+            self._end_field()
+            del lists[-1:]
+
+    def _end_field(self) -> None:
+        if any(self._definitions[-1:]):
             self._to.close_field()
-            self._terms = None
+            self._definitions[-1] = False
 
     def _table(self, name: str, attributes: str, closing: bool) -> None:
         if name == "table":
@@ -185,15 +199,16 @@ class RawHtml:
         elif name in ("td", "th") and not closing:
             self._to.cell(_number(_ROWS, attributes), _number(_COLUMNS, attributes))
 
-    def _follow_hidden(self, name: str, attributes: str, closing: bool) -> bool:
-        """Track hidden elements; returns whether the tag is part of one."""
+    def _follow_hidden(self, name: str, attributes: str, closing: bool, is_control: bool = False) -> bool:
+        """Track hidden elements and controls outside of sentences; returns whether the tag is part of one."""
         if closing:
             if name in self._hidden:
                 while self._hidden.pop() != name:
                     pass
                 return True
             return self.hiding
-        if not self.hiding and name not in _INVISIBLE and not is_hidden(attributes) and self._holds(attributes):
+        hides_itself = is_control or name in _INVISIBLE or is_hidden(attributes) or not self._holds(attributes)
+        if not self.hiding and not hides_itself:
             return False
         if name not in _VOID and not attributes.endswith("/"):
             if not self.hiding:
