@@ -205,12 +205,13 @@ def _behind(node: LexborNode) -> Colour | None:
 
 
 def _drop_site(tree: LexborHTMLParser, whole: bool) -> None:
-    """Remove navigation, scripts, controls, and the anchor links of headings. With `whole` no aside is of a site."""
+    """Remove navigation, scripts, controls, and the anchor links of headings. With `whole`, asides and headers are
+    content."""
     _drop(tree.css(_SITE))
     _drop(button for button in tree.css("button, [role=button]:not(a)") if not _is_heading(button))
     if not whole:
         _drop(aside for aside in tree.css(_ASIDE) if not (_inside_main(aside) and _is_prose(aside)))
-    _drop(header for header in tree.css("header") if not (_inside_main(header) and header.css_first("h1, h2")))
+        _drop(header for header in tree.css("header") if not (_inside_main(header) and header.css_first("h1, h2")))
     _drop(link for link in tree.css("a") if _is_control(link))
 
 
