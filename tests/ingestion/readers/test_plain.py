@@ -59,6 +59,18 @@ def test_headings_paragraphs_code_and_lists_are_recognised() -> None:
     ]
 
 
+def test_list_after_a_colon_is_a_list_and_separators_are_left_out() -> None:
+    text = "Text.\n\nYou need these\nthings:\n  1. a rope\n     of hemp\n  2. a lamp\n\n     * * * * *\n\n"
+    text += "In\n1984. It ended.\n\n    steps:\n      - walk\n"
+    assert parts_of(text) == [
+        ("paragraph", "Text.", 0),
+        ("paragraph", "You need these things:", 0),
+        ("list", "1. a rope of hemp\n2. a lamp", 0),
+        ("paragraph", "In 1984. It ended.", 0),
+        ("code", "steps:\n  - walk", 0),
+    ]
+
+
 @pytest.mark.parametrize(
     "line",
     ["STOP!", "USA", "Chapter one of my life was long.", "1. FIRST", "A B", "2024", "Part of it", "NOTE: " + "X" * 90],
