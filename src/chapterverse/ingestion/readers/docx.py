@@ -137,8 +137,8 @@ class _Word:
                 for change in number.iter("lvlOverride")
                 if change.find("startOverride") is not None
             }
-            for place, level in kinds.get(_value(number, "abstractNumId"), {}).items():
-                levels[named, place] = replace(level, restart=restarts.get(place))
+            for place, known in kinds.get(_value(number, "abstractNumId"), {}).items():
+                levels[named, place] = replace(known, restart=restarts.get(place))
         return levels
 
     def _read_targets(self) -> dict[str, str]:
