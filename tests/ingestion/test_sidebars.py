@@ -114,6 +114,12 @@ def test_mdbook_summary_is_read_as_markdown(tmp_path: Path) -> None:
     ]
 
 
+def test_mdbook_prefix_chapter_has_no_chapters(tmp_path: Path) -> None:
+    write(tmp_path, "intro.md", "a.md", "end.md")
+    (tmp_path / "SUMMARY.md").write_text("# Summary\n\n[Introduction](intro.md)\n\n- [A](a.md)\n\n[The end](end.md)\n")
+    assert [entry.parents for entry in navigation(tmp_path, "mdbook")] == [(), (), ()]
+
+
 async def test_pages_follow_the_navigation(tmp_path: Path) -> None:
     write(tmp_path / "book", "src/a.md", "src/b.md", "src/c.md")
     (tmp_path / "book/book.toml").write_text('[book]\ntitle = "x"\n')

@@ -127,7 +127,7 @@ def mdbook(root: Path) -> list[NavigationEntry]:
                 above = [level for level in above if level[0] < token.level]
                 if target and (path := find_file(Tree(str(root)), unquote(target.partition("#")[0]))):
                     entries.append(NavigationEntry(path, title, (*part, *(name for _, name in above))))
-                above.append((token.level, title))
+                above += [(token.level, title)] if token.level else []
     return entries[:_MAX_ENTRIES]
 
 
