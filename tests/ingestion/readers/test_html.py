@@ -258,6 +258,13 @@ def test_buttons_are_not_read_unless_they_are_a_heading() -> None:
     ]
 
 
+def test_only_links_that_are_all_control_are_left_out() -> None:
+    controls = ("Edit this page", "✏ Edit this page on GitHub", "Edit on GitLab", "View page source", "Suggest edits")
+    texts = ("Edit on the canvas", "View source code of a node", "Suggest changes to the plan")
+    page = f"<main><h1>T</h1><p>A {' '.join(f'<a href=x>{text}</a>' for text in (*controls, *texts))}.</p></main>"
+    assert parts_of(page)[1:] == [("paragraph", f"A {' '.join(texts)}.")]
+
+
 def test_figures_and_layout_tables_keep_captions_and_text() -> None:
     page = """<main><h1>T</h1><figure><figcaption>Sizes</figcaption>
     <table><tr><th>A</th></tr><tr><td>1</td></tr></table></figure>

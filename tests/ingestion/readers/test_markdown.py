@@ -389,6 +389,11 @@ def test_hugo_parameters_of_the_site() -> None:
     ]
 
 
+def test_hugo_figure_keeps_title_and_caption() -> None:
+    text = 'Look:\n\n{{< figure src="x.png" alt="An arm" title="The arm" caption="Seen from above" >}}'
+    assert _draft(text).parts[1].caption == "The arm: Seen from above"
+
+
 def test_hugo_cards_in_an_html_element() -> None:
     text = (
         '<div class="cards">\n{{< card\n  title="Arm"\n  description="It [grips](/grip/)."\n  link="/arm/" >}}\n\n'

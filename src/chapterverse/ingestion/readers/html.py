@@ -53,8 +53,10 @@ _SITE = (
 )
 _ASIDE = "aside:not(.admonition):not(.topic):not(.footnote):not(.footnote-list)"
 _MARK = re.compile(r"[#¶§🔗\u200b\s]*")
-_EDIT = re.compile(
-    r"(?:edit (?:this page|on |source)|suggest (?:an )?(?:edit|change)s?|view (?:page )?source|improve this page)", re.I
+_EDIT = re.compile(  # the whole text of a link
+    r"\W*(?:(?:edit|improve) this page|edit source|edit(?: this page| source)? on \w+|suggest (?:an )?(?:edit|change)s?"
+    r"|view (?:page )?source(?: on \w+)?)\W*",
+    re.I,
 )
 _AT_RULE = re.compile(r"@[^{};@]*+\{(?:[^{}]*+\{[^{}]*+\})*+[^{}]*+\}")
 _RULE = re.compile(r"(?<![^{}])([^{}]++)\{([^{}]*+)\}")
@@ -232,7 +234,7 @@ def _is_control(link: LexborNode) -> bool:
     if link.attributes.get("id") or link.css_first("img"):
         return False
     mark = (link.attributes.get("href") or "").startswith("#") and _MARK.fullmatch(text)
-    return bool(mark or _EDIT.match(text))
+    return bool(mark or _EDIT.fullmatch(text))
 
 
 def _drop(nodes: Iterable[LexborNode]) -> None:
