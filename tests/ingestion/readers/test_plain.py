@@ -86,6 +86,15 @@ def test_underlined_first_line_is_the_title() -> None:
     assert [(part.kind, part.text) for part in draft.parts] == [("heading", "Robots"), ("paragraph", "Text.")]
 
 
+def test_heading_may_have_a_line_above_and_below() -> None:
+    assert parts_of("======\nRobots\n======\n\nText.\n\n----\nLegs\n----\nThey walk.") == [
+        ("heading", "Robots", 1),
+        ("paragraph", "Text.", 0),
+        ("heading", "Legs", 2),
+        ("paragraph", "They walk.", 0),
+    ]
+
+
 def test_title_is_the_file_name_if_there_is_none() -> None:
     assert read("Just one sentence.\n\nAnd another.").title == "01 my notes"
     assert parts_of("Just one line") == [("paragraph", "Just one line", 0)]

@@ -46,6 +46,8 @@ def _blocks(text: str) -> Iterator[list[str]]:
     """Blocks of lines between blank ones, without separators. A list after a line that ends in ":" is a block."""
     for block in re.split(r"\n[^\S\n]*\n", text.expandtabs(4)):
         lines = [line.rstrip() for line in block.split("\n") if line.strip()]
+        if len(lines) > 2 and _UNDERLINE.fullmatch(lines[0]) and lines[0] == lines[2]:
+            del lines[0]  # a heading with a line above and below
         pairs = enumerate([] if _is_code(lines) else pairwise(lines), 1)
         begin = next((place for place, (line, item) in pairs if line.endswith(":") and _ITEM.match(item)), None)
         for part in (lines[:begin], lines[begin:] if begin else []):
