@@ -44,9 +44,9 @@ def test_images_of_the_folder_are_copied(tmp_path: Path, base: str) -> None:
 
 def test_changed_image_is_copied_again_and_a_large_one_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, name = tmp_path / "a.png", image_name("a.png")
-    for content, when in ((b"one", 1000), (b"two", 2**40 // 1000)):
+    for content in (b"one", b"two"):
         source.write_bytes(content)
-        os.utime(source, (when, when))
+        os.utime(source, (1000, 1000))  # as in an archive with fixed times
         keep_images(tmp_path, page("a.png"), lambda _: source)
         assert (tmp_path / "images" / name).read_bytes() == content
     monkeypatch.setattr(images, "MAX_BYTES", 2)

@@ -79,3 +79,16 @@ def test_links_are_resolved_and_admonish_blocks_are_admonitions(pages: dict[str,
 
 def test_hidden_lines_of_rust_code_are_left_out(pages: dict[str, Page]) -> None:
     assert "```rust\nstop();\n# kept\n```" in pages["Brakes"].text
+
+
+def test_listing_keeps_its_file_name_and_caption() -> None:
+    text = '<Listing number="4-1" file-name="src/main.rs" caption="A `Box<T>` &amp; more">\n\n'
+    text += "```rust\nrun();\n```\n\n</Listing>\n\n<Listing>\n\n```rust\nstop();\n```\n\n</Listing>\n\nEnd."
+    (draft,) = read(Document("a.md", "a.md", "b", "markdown", text.encode()))
+    assert [(part.kind, part.text) for part in draft.parts] == [
+        ("paragraph", "Filename: src/main.rs"),
+        ("code", "run();"),
+        ("paragraph", "Listing 4-1: A `Box<T>` & more"),
+        ("code", "stop();"),
+        ("paragraph", "End."),
+    ]

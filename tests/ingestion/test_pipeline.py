@@ -141,6 +141,17 @@ async def test_page_whose_surroundings_changed_is_read_once(
     assert "Apples" in await found(workshop, "Apples")
 
 
+async def test_replaced_image_of_an_unchanged_page_is_copied_again(workshop: Workshop, tmp_path: Path) -> None:
+    folder = tmp_path / "book"
+    folder.mkdir()
+    (folder / "a.md").write_text("# A\n\nApples.\n\n![An apple](apple.png)\n")
+    for data in (b"green", b"red"):
+        (folder / "apple.png").write_bytes(data)
+        ledger = await ingest([open_source(str(folder), SourceOptions())], workshop)
+        assert [image.read_bytes() for image in (tmp_path / "images").iterdir()] == [data]
+    assert set(outcomes(ledger).values()) == {"unchanged"}
+
+
 async def test_title_given_by_the_user_wins_over_that_of_the_source(workshop: Workshop) -> None:
     async def title() -> str:
         manifest = await workshop.index.manifest()

@@ -92,6 +92,34 @@ def test_mdbook_summary_gives_order_titles_and_parents(tmp_path: Path) -> None:
     ]
 
 
+def test_mdbook_summary_is_read_as_markdown(tmp_path: Path) -> None:
+    """Chapters with markup, spaces or brackets, and parts with an underline; a comment names no chapter."""
+    names = ("pre", "fore", "a", "b", "c", "d (1)", "e", "f", "off")
+    write(tmp_path, *(f"{name}.md" for name in names))
+    (tmp_path / "SUMMARY.md").write_text(
+        "Summary\n=======\n\n[Preface](pre.md)\n[Foreword](fore.md)\n\nPart I\n------\n\n"
+        "- [A `code` \\[x\\]](a.md)\n- [Draft]()\n  - **[B](b.md)** (new)\n\n    See also [A](a.md).\n"
+        '<!--\n- [Off](off.md)\n-->\n- [C](<c.md> "The third")\n\n***\n\n# Part *II*\n\n'
+        "* [D](d%20(1).md)\n* [E][e]\n\n[F](f.md)\n\n[e]: e.md\n"
+    )
+    assert navigation(tmp_path, "mdbook") == [
+        NavigationEntry("pre.md", "Preface"),
+        NavigationEntry("fore.md", "Foreword"),
+        NavigationEntry("a.md", "A code [x]", ("Part I",)),
+        NavigationEntry("b.md", "B", ("Part I", "Draft")),
+        NavigationEntry("c.md", "C", ("Part I",)),
+        NavigationEntry("d (1).md", "D", ("Part II",)),
+        NavigationEntry("e.md", "E", ("Part II",)),
+        NavigationEntry("f.md", "F"),
+    ]
+
+
+def test_mdbook_prefix_chapter_has_no_chapters(tmp_path: Path) -> None:
+    write(tmp_path, "intro.md", "a.md", "end.md")
+    (tmp_path / "SUMMARY.md").write_text("# Summary\n\n[Introduction](intro.md)\n\n- [A](a.md)\n\n[The end](end.md)\n")
+    assert [entry.parents for entry in navigation(tmp_path, "mdbook")] == [(), (), ()]
+
+
 async def test_pages_follow_the_navigation(tmp_path: Path) -> None:
     write(tmp_path / "book", "src/a.md", "src/b.md", "src/c.md")
     (tmp_path / "book/book.toml").write_text('[book]\ntitle = "x"\n')

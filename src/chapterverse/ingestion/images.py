@@ -47,20 +47,21 @@ def stored_image(home: Path, name: str) -> Path | None:
 
 
 def keep_images(home: Path, page: Page, find: Find) -> None:
-    """Copy the images of a page. For one that cannot be read, the alternative text is shown."""
+    """Copy the new and changed images of a page. For one that cannot be read, the alternative text is shown."""
     for address in _addresses(page):
         name, source = image_name(address, page.edition), find(address)
         if not name or source is None:
             continue
         place = home / _FOLDER / name
         try:
-            found = source.stat()
-            if found.st_size > MAX_BYTES or (place.exists() and place.stat().st_mtime_ns == found.st_mtime_ns):
+            if source.stat().st_size > MAX_BYTES:
+                continue
+            data = source.read_bytes()
+            if place.exists() and place.read_bytes() == data:
                 continue
             place.parent.mkdir(parents=True, exist_ok=True)
             fresh = place.with_suffix(f".{os.getpid()}.part")
-            fresh.write_bytes(source.read_bytes())
-            os.utime(fresh, ns=(found.st_atime_ns, found.st_mtime_ns))
+            fresh.write_bytes(data)
             fresh.replace(place)
         except OSError:
             continue

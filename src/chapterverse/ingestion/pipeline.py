@@ -322,6 +322,7 @@ class _Run:
     async def _read(self, document: Document, known: list[PageRecord], gone: dict[str, str]) -> None:
         digest = _digest(document)
         if known and all(record.content_hash == digest for record in known):
+            await self._keep_images(document, known)
             self._keep(known)
             return
         try:
@@ -355,12 +356,19 @@ class _Run:
             edition=page.edition,
         )
         if before is not None and self._same_recipe and await self.workshop.index.page(page.page_id) == page:
+            await asyncio.to_thread(keep_images, self.workshop.home, page, self._find_image)
             self._keep([before])  # the page is the same: a file has changed that it might have included
             self._reread.append(record)
             return
         self._seen.add(page.page_id)
         await asyncio.to_thread(keep_images, self.workshop.home, page, self._find_image)
         await self.queue(page, record, chunks, "changed" if before else "added")
+
+    async def _keep_images(self, document: Document, records: Iterable[PageRecord]) -> None:
+        """Copy the changed images of unchanged pages. Only pages of a folder have images."""
+        for record in records if document.tree else ():
+            if page := await self.workshop.index.page(record.page_id):
+                await asyncio.to_thread(keep_images, self.workshop.home, page, self._find_image)
 
     def _keep(self, records: Iterable[PageRecord]) -> None:
         for record in records:

@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
+from urllib.parse import unquote
 
 import yaml
+from markdown_it.token import Token
 
 from chapterverse.ingestion.authored import about
 from chapterverse.ingestion.document import Tree
@@ -22,6 +24,7 @@ from chapterverse.ingestion.links import find_file
 from chapterverse.ingestion.navigation import NavigationEntry
 from chapterverse.ingestion.ordering import order_of
 from chapterverse.ingestion.readers import frontmatter
+from chapterverse.ingestion.readers.markdown import tokens_of
 
 _MAX_BYTES: Final = 500_000
 _MAX_ENTRIES: Final = 20_000
@@ -30,10 +33,8 @@ _MAX_DEPTH: Final = 20
 _MAX_BRACKETS: Final = 60  # nesting depth that is tracked in a script
 _LEVELS_UP: Final = 3
 _SCRIPTS: Final = ("js", "ts", "mjs", "cjs", "mts", "json")
-_SUMMARY_LINE = re.compile(r"([ \t]*+)([-*+]|\d{1,9}[.)])?[ \t]*+\[([^\[\]]{0,300})\]\(<?([^()<>\s]{0,300})>?\)[ \t]*+")
 _LITERATE: Final = ("SUMMARY.md", "index.md", "README.md")  # files that may list the pages of their folder
 _LINK = re.compile(r"\]\(<?([^()<>\s]{1,300})>?\)")
-_SUMMARY_PART = re.compile(r"#{1,6}[ \t]++(.+)")
 _COMMENT = re.compile(r"/\*.{0,20000}?\*/|(?<![:'\"\w])//[^\n]*", re.DOTALL)
 _TOKEN = re.compile(  # a bracket or a string, with the key before it
     r"""(?:(?<![\w$])(?P<key>[\w$]++|['"][^'"\n]{1,200}+['"])[ \t]*+:\s*+)?"""
@@ -105,26 +106,43 @@ def _in_folder(root: Path, folder: str) -> list[str]:
 
 
 def mdbook(root: Path) -> list[NavigationEntry]:
-    """The pages in `SUMMARY.md`. An indented link belongs to the chapter above it."""
+    """The pages that `SUMMARY.md` links. In its lists the first link of an item is a chapter, to which the items inside
+    of it belong. Any other link is a prefix or suffix chapter, which belongs to no part."""
     entries: list[NavigationEntry] = []
     above: list[tuple[int, str]] = []
     part: tuple[str, ...] = ()
     titled = False
-    for line in _read(root / "SUMMARY.md").split("\n"):
-        if heading := _SUMMARY_PART.fullmatch(line):  # the first heading may be the title of the file
-            part, above = (heading[1].strip(),) if entries or titled else (), []
+    tokens = tokens_of(_read(root / "SUMMARY.md"))
+    for place, token in enumerate(tokens):
+        if token.type == "heading_open":  # the first heading may be the title of the file
+            part, above = (_words_of(tokens[place + 1].children),) if entries or titled else (), []
             titled = True
-        if len(line) > 1000 or not (found := _SUMMARY_LINE.fullmatch(line)):
-            continue
-        depth, title, target = len(found[1].expandtabs(4)), found[3], found[4]
-        if not found[2]:  # a prefix or suffix chapter belongs to no part
-            part, above = (), []
-        while above and above[-1][0] >= depth:
-            above.pop()
-        if target and (path := _page_at(root, target.partition("#")[0])):
-            entries.append(NavigationEntry(path, title, (*part, *(name for _, name in above))))
-        above.append((depth, title))
+        elif token.type == "paragraph_open":
+            links = list(_links_of(tokens[place + 1].children or ()))
+            if token.level:
+                links = links[:1] if tokens[place - 1].type == "list_item_open" else []
+            elif links:
+                part, above = (), []
+            for title, target in links:
+                above = [level for level in above if level[0] < token.level]
+                if target and (path := find_file(Tree(str(root)), unquote(target.partition("#")[0]))):
+                    entries.append(NavigationEntry(path, title, (*part, *(name for _, name in above))))
+                above += [(token.level, title)] if token.level else []
     return entries[:_MAX_ENTRIES]
+
+
+def _links_of(children: Sequence[Token]) -> Iterator[tuple[str, str]]:
+    """The texts and targets of the links of a paragraph."""
+    opened = 0
+    for place, child in enumerate(children):
+        if child.type == "link_open":
+            opened = place
+        elif child.type == "link_close":
+            yield _words_of(children[opened:place]), str(children[opened].attrGet("href") or "")
+
+
+def _words_of(children: Sequence[Token] | None) -> str:
+    return " ".join("".join(child.content or " " * ("break" in child.type) for child in children or ()).split())
 
 
 def docusaurus(root: Path) -> list[NavigationEntry]:

@@ -127,6 +127,55 @@ def test_headings_lists_code_tables_links_and_notes() -> None:
     assert [section.anchor for section in page.sections] == ["", "setup", "use"]
 
 
+def test_numbering_continues_over_text_and_restarts_if_the_list_says_so() -> None:
+    numbering = NUMBERING.replace(
+        "</w:numbering>",
+        '<w:num w:numId="6"><w:abstractNumId w:val="0"/><w:lvlOverride w:ilvl="0"><w:startOverride w:val="1"/>'
+        "</w:lvlOverride></w:num></w:numbering>",
+    )
+    restarted = _item("anew", 0).replace('numId w:val="5"', 'numId w:val="6"')
+    body = _item("one", 0) + _item("two", 0) + paragraph("Between.") + _item("three", 0) + restarted + paragraph("End.")
+    files = {
+        "word/document.xml": f"<w:document {W}><w:body>{body}</w:body></w:document>",
+        "word/numbering.xml": numbering,
+    }
+    (draft,) = read(_document(_archive(files)))
+    assert [part.text for part in draft.parts] == ["1. one\n2. two", "Between.", "3. three", "1. anew", "End."]
+
+
+def test_text_boxes_are_read_once_after_their_paragraph() -> None:
+    box = f"<w:txbxContent>{paragraph('In the box.')}{_item('a step', 0)}</w:txbxContent>"
+    drawing = (
+        "<w:r><mc:AlternateContent xmlns:mc='mc'><mc:Choice><w:drawing><wp:docPr id='1' name='Box'/>"
+        f"{box}</w:drawing></mc:Choice><mc:Fallback><w:pict>{box}</w:pict></mc:Fallback></mc:AlternateContent></w:r>"
+    )
+    (draft,) = read(_document(word_file(paragraph("Before.", drawing) + paragraph("After."))))
+    assert [part.text for part in draft.parts] == ["Before.", "In the box.", "1. a step", "After."]
+
+
+def test_equations_are_tex_and_paragraphs_of_a_note_are_apart() -> None:
+    def math(text: str) -> str:
+        return f"<m:r><m:t>{text}</m:t></m:r>"
+
+    fraction = f"<m:f><m:num>{math('a+b')}</m:num><m:den>{math('2')}</m:den></m:f>"
+    power = f"<m:sSup><m:e>{math('x')}</m:e><m:sup>{math('10')}</m:sup></m:sSup>"
+    total = (
+        f'<m:nary><m:naryPr><m:chr m:val="∑"/></m:naryPr><m:sub>{math("i")}</m:sub><m:sup/><m:e>{power}</m:e></m:nary>'
+    )
+    root = f"<m:rad><m:deg/><m:e>{math('y')}</m:e></m:rad><m:d><m:e>{math('z')}</m:e></m:d>"
+    note = '<w:r><w:footnoteReference w:id="2"/></w:r>'
+    body = paragraph("So ", f"<m:oMath xmlns:m='m'>{math('s=')}{fraction}</m:oMath>", " holds.", note)
+    body += paragraph(f"<m:oMathPara xmlns:m='m'><m:oMath>{total}{math('+')}{root}</m:oMath></m:oMathPara>")
+    notes = NOTES.replace("</w:footnote>", f"{paragraph('More.')}</w:footnote>")
+    files = {
+        "word/document.xml": f"<w:document {W}><w:body>{body}</w:body></w:document>",
+        "word/footnotes.xml": notes,
+    }
+    document = _document(_archive(files))
+    page = compose(document, read(document)[0])
+    assert page.text == ("# X\n\nSo $s=\\frac{a+b}{2}$ holds. (A note. More.)\n\n$$∑_i x^{10}+\\sqrt{y}(z)$$")
+
+
 def test_rows_of_an_inner_table_are_only_in_their_cell() -> None:
     inner = f"<w:tbl><w:tr>{_cell('in')}</w:tr></w:tbl>"
     rows = f"<w:tr>{_cell('a')}<w:tc>{paragraph('b')}{inner}</w:tc></w:tr>"

@@ -75,6 +75,35 @@ def test_epub_2_titles_come_from_the_ncx() -> None:
     assert two.title == "Robots"  # not in the contents: the title of the page
 
 
+@pytest.mark.parametrize(
+    ("listed", "headings", "text"),
+    [
+        ("Walking", "<h1>1</h1>", "# Walking"),  # a number alone is no title
+        ("Chapter 1: Walking", "<h1>Chapter 1</h1><h2>Walking</h2>", "# Chapter 1: Walking"),
+        ("1 Walking", "<header><h1>Walking</h1></header>", "# 1 Walking"),
+        ("I", "<h1>I<br/>Walking</h1>", "# I Walking"),
+        ("", "<h2>Walking</h2>", "# Walking"),  # instead of the title of the file
+        ("", "<h2>Part One</h2><h1>Walking</h1>", "# Walking\n\n## Part One"),
+        ("Walking", "<h1>Walking</h1><h2>Walking uphill</h2>", "# Walking\n\n## Walking uphill"),
+    ],
+)
+def test_title_is_not_a_bare_number_and_not_repeated(listed: str, headings: str, text: str) -> None:
+    nav = f"""<html xmlns:epub="http://www.idpf.org/2007/ops"><body><nav epub:type="landmarks"><ol><li><a
+    href="text/one.xhtml">Start of the text</a></li></ol></nav><nav epub:type="toc"><ol>
+    {f'<li><a href="text/one.xhtml">{listed}</a></li>' if listed else ""}
+    <li><a href="text/chapter%202.xhtml">Arms</a></li></ol></nav></body></html>"""
+    one = f"<html><head><title>Robots</title></head><body>{headings}<p>It walks.</p></body></html>"
+    data = archive({**FILES, "OEBPS/nav.xhtml": nav, "OEBPS/text/one.xhtml": one})
+    document = Document("https://book.example/robots.epub", "robots.epub", "book", "epub", data)
+    assert compose(document, epub.read(document)[0]).text == f"{text}\n\nIt walks."
+
+
+def test_asides_are_read() -> None:
+    one = "<html><body><h1>Walking</h1><aside><p>A remark.</p></aside><p>It walks.</p></body></html>"
+    first = read(archive({**FILES, "OEBPS/text/one.xhtml": one}))[0]
+    assert [part.text for part in first.parts] == ["A remark.", "It walks."]
+
+
 def test_encrypted_content_is_unreadable_but_obfuscated_fonts_are_not() -> None:
     encryption = """<encryption xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><e:EncryptedData
     xmlns:e="http://www.w3.org/2001/04/xmlenc#"><e:EncryptionMethod Algorithm="%s"/></e:EncryptedData></encryption>"""

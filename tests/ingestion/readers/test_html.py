@@ -234,6 +234,61 @@ def test_content_is_found_without_main_or_article() -> None:
     assert all("Bye" not in part.text and part.text != "A B" for part in draft.parts)
 
 
+def test_asides_of_the_content_are_read() -> None:
+    page = """<body><aside><p>Of the site.</p></aside><main><h1>T</h1><p>Text.</p><aside><p>A remark.</p></aside>
+    <aside class="tip"><p>Do it.</p></aside><aside class="starlight-aside starlight-aside--note" aria-label="Mind this">
+    <p class="starlight-aside__title" aria-hidden="true">Mind this</p><p>It moves.</p></aside>
+    <aside>See <a href="b">another page</a> and <a href="c">a third</a></aside></main></body>"""
+    assert parts_of(page)[1:] == [
+        ("paragraph", "Text."),
+        ("paragraph", "A remark."),
+        ("admonition", "Tip: Do it."),
+        ("admonition", "Mind this: It moves."),
+    ]
+
+
+def test_buttons_are_not_read_unless_they_are_a_heading() -> None:
+    page = """<main><h1>T <button>Copy link</button></h1><h2><button>What is it?</button></h2><p>A robot.</p>
+    <pre>walk()</pre><button>Copy</button><span role="button">Copy</span></main>"""
+    assert parts_of(page) == [
+        ("heading", "T"),
+        ("heading", "What is it?"),
+        ("paragraph", "A robot."),
+        ("code", "walk()"),
+    ]
+
+
+def test_only_links_that_are_all_control_are_left_out() -> None:
+    controls = ("Edit this page", "✏ Edit this page on GitHub", "Edit on GitLab", "View page source", "Suggest edits")
+    texts = ("Edit on the canvas", "View source code of a node", "Suggest changes to the plan")
+    page = f"<main><h1>T</h1><p>A {' '.join(f'<a href=x>{text}</a>' for text in (*controls, *texts))}.</p></main>"
+    assert parts_of(page)[1:] == [("paragraph", f"A {' '.join(texts)}.")]
+
+
+def test_figures_and_layout_tables_keep_captions_and_text() -> None:
+    page = """<main><h1>T</h1><figure><figcaption>Sizes</figcaption>
+    <table><tr><th>A</th></tr><tr><td>1</td></tr></table></figure>
+    <figure><img src="a.png" alt="Arm"><p>Seen from above.</p><figcaption>The arm</figcaption></figure>
+    <table><caption>Steps</caption><tr><td>Walk.</td></tr></table></main>"""
+    assert [(part.kind, part.text, part.caption) for part in read(page).parts[1:]] == [
+        ("table", "| A |\n| --- |\n| 1 |", "Sizes"),
+        ("image", "Arm", ""),
+        ("paragraph", "Seen from above.", ""),
+        ("paragraph", "The arm", ""),
+        ("paragraph", "Steps", ""),
+        ("paragraph", "Walk.", ""),
+    ]
+
+
+def test_descriptions_of_the_same_term_are_one_field() -> None:
+    page = "<h1>T</h1><dl><dt>Arm<dt>Hand<dd>It holds.<dd>It turns.<dt>Leg<dd>It walks.<dt>Tail</dl>"
+    assert parts_of(page)[1:] == [
+        ("field", "`Arm, Hand`\nIt holds.\nIt turns."),
+        ("field", "`Leg`\nIt walks."),
+        ("field", "`Tail`"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("head", "title"),
     [

@@ -256,6 +256,33 @@ def test_html_blocks_are_read() -> None:
     ]
 
 
+def test_button_is_read_only_in_a_sentence() -> None:
+    text = "<div><pre>walk()</pre><button>Copy</button></div>\n\nPress <button>OK</button> to go."
+    assert _parts(text) == [("code", "walk()"), ("paragraph", "Press OK to go.")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Arm\n: It holds.\n: It turns.\n\nLeg\n: It walks.",
+        "<dl><dt>Arm</dt><dd>It holds.</dd><dd>It turns.</dd><dt>Leg<dd>It walks.</dl>",
+    ],
+)
+def test_descriptions_of_the_same_term_are_one_field(text: str) -> None:
+    assert _parts(text) == [("field", "`Arm`\nIt holds.\nIt turns."), ("field", "`Leg`\nIt walks.")]
+
+
+def test_nested_html_definitions_stay_in_their_field() -> None:
+    text = "<dl><dt>Arm</dt><dd>Parts:<dl><dt>Hand</dt><dd>It holds.</dd></dl>It turns.</dd><dt>Tail</dt></dl>\n\nEnd."
+    assert [(part.kind, plain(part.text), part.inside) for part in _draft(text).parts] == [
+        ("field", "`Arm`\nParts:", 0),
+        ("field", "`Hand`\nIt holds.", 1),
+        ("paragraph", "It turns.", 1),
+        ("field", "`Tail`", 0),
+        ("paragraph", "End.", 0),
+    ]
+
+
 def test_heading_ends_an_unclosed_html_table() -> None:
     assert [part.kind for part in _draft("<table><tr><td>\n\nx\n\n## Next\n\ny").parts] == [
         "table",
@@ -360,6 +387,11 @@ def test_hugo_parameters_of_the_site() -> None:
         ("paragraph", "Rover 2.1 or {lidar}, `2.1`."),
         ("code", "get 2.1"),
     ]
+
+
+def test_hugo_figure_keeps_title_and_caption() -> None:
+    text = 'Look:\n\n{{< figure src="x.png" alt="An arm" title="The arm" caption="Seen from above" >}}'
+    assert _draft(text).parts[1].caption == "The arm: Seen from above"
 
 
 def test_hugo_cards_in_an_html_element() -> None:

@@ -42,6 +42,28 @@ def test_field_contains_its_list_and_is_followed_by_code_and_inner_fields() -> N
     )
 
 
+def test_list_in_a_note_that_code_interrupts_is_a_part_of_its_own() -> None:
+    page = PageBuilder()
+    page.open_admonition("Note")
+    page.paragraph("Do this:")
+    page.open_list(ordered=True)
+    page.item()
+    page.paragraph("Run it.")
+    page.code("run")
+    page.paragraph("It runs.")
+    page.item()
+    page.paragraph("Stop it.")
+    page.close_list()
+    page.close_admonition()
+    assert [(part.kind, part.text, part.inside) for part in page.finish()] == [
+        ("admonition", "Note: Do this:", 0),
+        ("list", "1. Run it.", 1),
+        ("code", "run", 2),  # inside of the note and of the item
+        ("paragraph", "It runs.", 2),
+        ("list", "2. Stop it.", 1),
+    ]
+
+
 def test_long_description_keeps_its_first_paragraph_in_the_field() -> None:
     page = PageBuilder()
     page.field("name", [("Type", "int")], ["first", "word " * 300, "last"])

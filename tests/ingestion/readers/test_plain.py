@@ -59,6 +59,18 @@ def test_headings_paragraphs_code_and_lists_are_recognised() -> None:
     ]
 
 
+def test_list_after_a_colon_is_a_list_and_separators_are_left_out() -> None:
+    text = "Text.\n\nYou need these\nthings:\n  1. a rope\n     of hemp\n  2. a lamp\n\n     * * * * *\n\n"
+    text += "In\n1984. It ended.\n\n    steps:\n      - walk\n"
+    assert parts_of(text) == [
+        ("paragraph", "Text.", 0),
+        ("paragraph", "You need these things:", 0),
+        ("list", "1. a rope of hemp\n2. a lamp", 0),
+        ("paragraph", "In 1984. It ended.", 0),
+        ("code", "steps:\n  - walk", 0),
+    ]
+
+
 @pytest.mark.parametrize(
     "line",
     ["STOP!", "USA", "Chapter one of my life was long.", "1. FIRST", "A B", "2024", "Part of it", "NOTE: " + "X" * 90],
@@ -72,6 +84,15 @@ def test_underlined_first_line_is_the_title() -> None:
     draft = read("Robots\n======\n\nText.")
     assert draft.title == "Robots"
     assert [(part.kind, part.text) for part in draft.parts] == [("heading", "Robots"), ("paragraph", "Text.")]
+
+
+def test_heading_may_have_a_line_above_and_below() -> None:
+    assert parts_of("======\nRobots\n======\n\nText.\n\n----\nLegs\n----\nThey walk.") == [
+        ("heading", "Robots", 1),
+        ("paragraph", "Text.", 0),
+        ("heading", "Legs", 2),
+        ("paragraph", "They walk.", 0),
+    ]
 
 
 def test_title_is_the_file_name_if_there_is_none() -> None:

@@ -159,7 +159,7 @@ def _value(name: str, given: dict[str, str]) -> str:  # noqa: PLR0911 - a table 
 
 def _figure(given: dict[str, str]) -> str:
     source, alternative = given.get("src") or given.get("0", ""), given.get("alt", "")
-    caption = given.get("caption") or given.get("title", "")
+    caption = ": ".join(filter(None, (given.get("title", "").rstrip(":"), given.get("caption", ""))))
     image = f'<img src="{html.escape(source)}" alt="{html.escape(alternative)}">'
     return f"\n<figure>{image}<figcaption>{html.escape(caption)}</figcaption></figure>\n" if caption else image
 

@@ -7,20 +7,21 @@ import posixpath
 import re
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from typing import Final
 from xml.etree.ElementTree import Element
 
 from chapterverse.ingestion.document import Document, Draft, Unreadable
-from chapterverse.ingestion.inline import picture, plain, remove_private, styled
+from chapterverse.ingestion.inline import formula, picture, plain, remove_private, styled
 from chapterverse.ingestion.limits import whole_number
 from chapterverse.ingestion.readers.archive import DAMAGE, refuse_bombs
 from chapterverse.ingestion.readers.cleaning import Cell, clean_inline
+from chapterverse.ingestion.readers.omml import tex_of
 from chapterverse.ingestion.readers.page_builder import PageBuilder
 from chapterverse.ingestion.readers.safe_xml import parse_xml
 
-_MAX_DEPTH: Final = 5  # of tables inside tables
+_MAX_DEPTH: Final = 5  # of tables and text boxes inside each other
 _HEADING = re.compile(r"heading ?([1-9])|(?:über|ü)schrift ?([1-9])|titre ?([1-9])|título ?([1-9])")
 _CODE = re.compile(r"code|source|preformatted|verbatim|listing|html pre|macro text|plain text|console")
 _CONTENTS = re.compile(r"toc\b|toc ?\d|table of (?:contents|figures)|index ?\d|header|footer")
@@ -47,11 +48,21 @@ class _Style:
     number: str = ""  # id of the list that paragraphs of this style belong to
 
 
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """A level of a list as Word numbers it. Lists with the same `counter` continue each other."""
+
+    counter: str
+    ordered: bool
+    start: int
+    restart: int | None  # number of the first item of this list, if it does not continue another one
+
+
 @dataclass(slots=True)
 class _Run:
     """The open lists."""
 
-    levels: list[bool] = field(default_factory=list)  # whether each open level is numbered
+    levels: list[int] = field(default_factory=list)  # number of the last item of each open level; 0 without numbers
 
 
 class _Word:
@@ -61,14 +72,17 @@ class _Word:
         if "word/document.xml" not in self._names:
             raise Unreadable("has no word/document.xml")
         self._styles = self._read_styles()
-        self._ordered = self._read_numbering()
+        self._levels = self._read_numbering()
+        self._counts: dict[str, dict[int, int]] = {}  # by counter and depth: number of the last item
+        self._numbered: set[tuple[str, int]] = set()  # lists and depths that have begun
         self._targets = self._read_targets()
+        self._notes: dict[tuple[str, str], str] = {}
         self._notes = self._read_notes()
         self._to = PageBuilder()
         self._lists = _Run()
         self._code: list[str] = []
         self._title = ""
-        self._tables = 0
+        self._nested = 0  # open tables and text boxes
         self._shown = ""  # alternative text of the last image
 
     def draft(self) -> Draft:
@@ -102,23 +116,30 @@ class _Word:
             )
         return styles
 
-    def _read_numbering(self) -> dict[tuple[str, int], bool]:
-        """For each list and level: whether its items are numbered."""
+    def _read_numbering(self) -> dict[tuple[str, int], _Level]:
+        """The levels of each list."""
         if "word/numbering.xml" not in self._names:
             return {}
         root = self._xml("word/numbering.xml")
-        kinds: dict[str, dict[int, bool]] = {}
+        kinds: dict[str, dict[int, _Level]] = {}
         for abstract in root.iter("abstractNum"):
-            levels = kinds.setdefault(abstract.get("abstractNumId", ""), {})
+            counter = abstract.get("abstractNumId", "")
             for level in abstract.iter("lvl"):
-                depth = level.get("ilvl", "")
-                if depth.isdecimal() and len(depth) < 3:
-                    levels[int(depth)] = _value(level, "numFmt") not in ("bullet", "none", "")
-        ordered: dict[tuple[str, int], bool] = {}
+                ordered = _value(level, "numFmt") not in ("bullet", "none", "")
+                kinds.setdefault(counter, {})[_depth(level.get("ilvl"))] = _Level(
+                    counter, ordered, whole_number(_value(level, "start"), 1), None
+                )
+        levels: dict[tuple[str, int], _Level] = {}
         for number in root.iter("num"):
-            for place, numbered in kinds.get(_value(number, "abstractNumId"), {}).items():
-                ordered[number.get("numId", ""), place] = numbered
-        return ordered
+            named = number.get("numId", "")
+            restarts = {
+                _depth(change.get("ilvl")): whole_number(_value(change, "startOverride"), 1)
+                for change in number.iter("lvlOverride")
+                if change.find("startOverride") is not None
+            }
+            for place, known in kinds.get(_value(number, "abstractNumId"), {}).items():
+                levels[named, place] = replace(known, restart=restarts.get(place))
+        return levels
 
     def _read_targets(self) -> dict[str, str]:
         path = "word/_rels/document.xml.rels"
@@ -136,8 +157,8 @@ class _Word:
             path = f"word/{kind}s.xml"
             for note in self._xml(path).iter(kind) if path in self._names else ():
                 if not note.get("type"):
-                    text = "".join(run.text or "" for run in note.iter("t"))
-                    notes[kind, note.get("id", "")] = " ".join(remove_private(text).split())
+                    text = " ".join(plain(self._text(paragraph)) for paragraph in note.iter("p"))
+                    notes[kind, note.get("id", "")] = " ".join(text.split())
         return notes
 
     def _named(self) -> str:
@@ -152,8 +173,16 @@ class _Word:
         for child in _unwrapped(node):
             if child.tag == "p":
                 self._paragraph(child)
+                self._text_boxes(child)
             elif child.tag == "tbl":
                 self._table(child)
+
+    def _text_boxes(self, node: Element) -> None:
+        """Write the text boxes of a paragraph after it."""
+        for box in _inside_of(node, "txbxContent") if self._nested < _MAX_DEPTH else ():
+            self._nested += 1
+            self._blocks(box)
+            self._nested -= 1
 
     def _paragraph(self, node: Element) -> None:
         style = self._styles.get(_value(node, "pPr/pStyle"), _Style(""))
@@ -180,8 +209,7 @@ class _Word:
     def _body(self, node: Element, style: _Style, name: str, text: str) -> None:
         number = _value(node, "pPr/numPr/numId") or style.number
         if number and number != "0" and text.strip():
-            depth = _value(node, "pPr/numPr/ilvl")
-            self._item(number, int(depth) if depth.isdecimal() and len(depth) < 3 else 0, text)
+            self._item(number, _depth(_value(node, "pPr/numPr/ilvl")), text)
             return
         if not text.strip():
             return
@@ -218,17 +246,32 @@ class _Word:
         return style.level
 
     def _item(self, number: str, depth: int, text: str) -> None:
-        ordered = self._ordered.get((number, depth), False)
-        while len(self._lists.levels) > depth + 1 or (
-            len(self._lists.levels) == depth + 1 and self._lists.levels[-1] != ordered
-        ):
+        place = self._count(number, depth)
+        open_ = self._lists.levels
+        while len(open_) > depth + 1 or (len(open_) == depth + 1 and place != (open_[-1] and open_[-1] + 1)):
             self._to.close_list()
-            self._lists.levels.pop()
-        while len(self._lists.levels) <= depth:
-            self._to.open_list(ordered=ordered)
-            self._lists.levels.append(ordered)
+            open_.pop()
+        while len(open_) <= depth:
+            self._to.open_list(ordered=place > 0, start=place or 1)
+            open_.append(place)
+        open_[-1] = place
         self._to.item()
         self._to.paragraph(text)
+
+    def _count(self, number: str, depth: int) -> int:
+        """The number of the next item, as Word counts: lists continue over other text. 0 for items without numbers."""
+        level = self._levels.get((number, depth))
+        if level is None or not level.ordered:
+            return 0
+        counts = self._counts.setdefault(level.counter, {})
+        if level.restart is not None and (number, depth) not in self._numbered:
+            counts.pop(depth, None)
+        first = level.start if level.restart is None else level.restart
+        self._numbered.add((number, depth))
+        counts[depth] = counts.get(depth, max(first, 1) - 1) + 1
+        for deeper in [one for one in counts if one > depth]:
+            del counts[deeper]
+        return counts[depth]
 
     def _end_lists(self) -> None:
         while self._lists.levels:
@@ -246,7 +289,7 @@ class _Word:
         rows: list[list[Cell]] = []
         open_cells: dict[int, tuple[int, int]] = {}  # column → row and index of the cell that spans down
         heads = 0
-        for row in _unwrapped(node, "tr") if self._tables < _MAX_DEPTH else ():
+        for row in _unwrapped(node, "tr") if self._nested < _MAX_DEPTH else ():
             line: list[Cell] = []
             column = 0
             for cell in _unwrapped(row, "tc"):
@@ -270,13 +313,13 @@ class _Word:
     def _cell(self, node: Element) -> str:
         outside = self._to, self._lists, self._code
         self._to, self._lists, self._code = PageBuilder(), _Run(), []
-        self._tables += 1
+        self._nested += 1
         self._blocks(node)
         self._end_code()
         self._end_lists()
         parts = self._to.finish()
         self._to, self._lists, self._code = outside
-        self._tables -= 1
+        self._nested -= 1
         return " ".join(f"`{part.text}`" if part.kind == "code" else part.text for part in parts)
 
     # Text
@@ -292,6 +335,8 @@ class _Word:
                 pieces.append(("", styled("link", inner, target) if target else inner))
             elif child.tag == "r":
                 pieces += self._run(child)
+            elif child.tag in ("oMath", "oMathPara"):
+                pieces.append(("", f" {formula(tex_of(child).strip(), block=child.tag == 'oMathPara')} "))
             elif child.tag in ("ins", "moveTo", "smartTag", "sdt", "sdtContent", "fldSimple"):
                 pieces.append(("", self._text(child)))
         content: list[str] = []
@@ -319,14 +364,14 @@ class _Word:
         match node.tag:
             case "t":
                 return remove_private(node.text or "")
-            case "tab" | "br" | "cr":
-                return " "
-            case "noBreakHyphen":
-                return "-"
+            case "tab" | "br" | "cr" | "noBreakHyphen":
+                return "-" if node.tag == "noBreakHyphen" else " "
             case "footnoteReference" | "endnoteReference":
                 note = self._notes.get((node.tag.removesuffix("Reference"), node.get("id", "")), "")
                 return " " + styled("footnote", f"({note})", node.get("id", "")) if note else ""
-            case "drawing" | "pict":
+            case "AlternateContent":  # the same for several versions of Word
+                return "".join(self._inside(child) for child in node.iterfind("Choice/*"))
+            case "drawing" | "pict" if node.find(".//txbxContent") is None:
                 return "".join(picture(address, alternative) for alternative, address in self._images(node))
         return ""
 
@@ -342,6 +387,19 @@ def _unwrapped(node: Element, tag: str = "") -> Iterator[Element]:
             yield from _unwrapped(child, tag)
         elif tag in ("", child.tag):
             yield child
+
+
+def _inside_of(node: Element, tag: str) -> Iterator[Element]:
+    """The outermost elements with this tag inside of a node, without the alternatives for old versions of Word."""
+    for child in node:
+        if child.tag == tag:
+            yield child
+        elif child.tag != "Fallback":
+            yield from _inside_of(child, tag)
+
+
+def _depth(text: str | None) -> int:
+    return min(whole_number(text, 0), 99)
 
 
 def _value(node: Element | None, path: str) -> str:

@@ -14,7 +14,8 @@ from xml.etree.ElementTree import Element
 
 from selectolax.lexbor import LexborHTMLParser
 
-from chapterverse.ingestion.document import Document, Draft, NothingToRead, Unreadable
+from chapterverse.ingestion.document import Document, Draft, NothingToRead, Part, Unreadable
+from chapterverse.ingestion.inline import plain
 from chapterverse.ingestion.readers import html
 from chapterverse.ingestion.readers.archive import DAMAGE, refuse_bombs
 from chapterverse.ingestion.readers.cleaning import clean_inline
@@ -22,7 +23,7 @@ from chapterverse.ingestion.readers.safe_xml import parse_xml
 
 _CHAPTERS = ("application/xhtml+xml", "text/html", "text/x-oeb1-document")
 _FONT_OBFUSCATION = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
-_NOTES = {"footnote", "footnotes", "endnote", "endnotes", "rearnote", "rearnotes", "note"}
+_NUMBER = re.compile(r"\W*(?:\d+|[ivxlc]+)\W*", re.I)  # a heading that is only the number of its chapter
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z\d+.-]*:")
 _EMPTY = re.compile(  # <p/> is self-closing in XHTML, but not in HTML
     r"<(?!(?:area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr)\b)([A-Za-z][\w:-]*+)([^<>]*+)(?<=/)>"
@@ -70,8 +71,7 @@ class _Book:
                 draft = html.draft_of(self._chapter(path), whole=True)
             except NothingToRead:
                 continue  # for example a cover
-            title = titles.get(path) or draft.title
-            drafts.append(replace(draft, title=title, subpath=path, number=len(drafts)))
+            drafts.append(replace(_titled(draft, titles.get(path, "")), subpath=path, number=len(drafts)))
         if not drafts:
             raise NothingToRead("has no text")
         return drafts
@@ -90,7 +90,10 @@ class _Book:
         for item in contents[:1]:
             path = self._path(item.get("href", ""))
             if path in self._names:
-                for link in self._page(path).css("nav a[href]"):
+                page = self._page(path)
+                lists = page.css("nav")
+                toc = next((nav for nav in lists if "toc" in (nav.attributes.get("epub:type") or "").split()), None)
+                for link in (toc or page).css("nav a[href]"):
                     target = _resolve(posixpath.dirname(path), link.attributes.get("href") or "")
                     titles.setdefault(target, clean_inline(link.text()))
         for item in self._items.values() if not titles else ():
@@ -111,7 +114,7 @@ class _Book:
         return html.parse(_EMPTY.sub(r"<\1\2></\1>", html.text_from(self._archive.read(path))))
 
     def _chapter(self, path: str) -> LexborHTMLParser:
-        """Parse a chapter. Marks footnotes and their references, and resolves links to chapters of this book."""
+        """Parse a chapter. Marks references to footnotes, and resolves links to chapters of this book."""
         tree = self._page(path)
         for link in tree.css("a[href]"):
             href = link.attributes.get("href") or ""
@@ -121,9 +124,6 @@ class _Book:
                 target, _, anchor = href.partition("#")
                 inside = _resolve(posixpath.dirname(path), target) if target else path
                 link.attrs["href"] = f"path:{self._document.path}/{inside}{f'#{anchor}' if anchor else ''}"
-        for note in tree.css("aside"):
-            if _NOTES & set((note.attributes.get("epub:type") or "").split()):
-                note.attrs["class"] = "footnote"
         for image in tree.css("img[src]"):
             if not _SCHEME.match(image.attributes.get("src") or ""):
                 image.attrs["src"] = ""  # it is in the archive and has no address
@@ -133,6 +133,30 @@ class _Book:
         if path not in self._names:
             raise Unreadable(f"has no {path}")
         return parse_xml(self._archive.read(path), path)
+
+
+def _titled(draft: Draft, listed: str) -> Draft:
+    """The chapter with its title: the one in the table of contents or, if that is missing or only a number, its first
+    heading. The headings at its start that together repeat the title, and its number alone, are left out."""
+    first = draft.parts[0]
+    has_h1 = any(part.level == 1 for part in draft.parts if part.kind == "heading")  # then it is the draft's title
+    own = plain(first.text) if first.kind == "heading" and not has_h1 else draft.title
+    title = own if not listed or (_NUMBER.fullmatch(listed) and not _NUMBER.fullmatch(own)) else listed
+    count = next((place for place, part in enumerate(draft.parts) if part.kind != "heading"), 0)
+    rest = _words(title)
+    kept: list[Part] = []
+    for heading in draft.parts[:count]:
+        words = _words(plain(heading.text))
+        begin = int(rest[:1] != words[:1] and bool(rest) and bool(_NUMBER.fullmatch(rest[0])))
+        if words and rest[begin : begin + len(words)] == words:
+            rest = rest[begin + len(words) :]
+        elif not _NUMBER.fullmatch(plain(heading.text)):
+            kept.append(heading)
+    return replace(draft, title=title, parts=(*kept, *draft.parts[count:]))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
 
 
 def _resolve(folder: str, href: str) -> str:

@@ -37,9 +37,9 @@ _MAIN = (
     "div.document",
 )
 _SITE = (
-    "nav, aside:not(.admonition):not(.topic):not(.footnote):not(.footnote-list), footer:not(blockquote footer), "
+    "nav, footer:not(blockquote footer), "
     "script, style, noscript, template, iframe, object, canvas, video, audio, svg, dialog, "
-    "button, input, select, textarea, label:not(.sd-tab-label), [role=navigation], [role=search], [role=banner], "
+    "input, select, textarea, label:not(.sd-tab-label), [role=navigation], [role=search], [role=banner], "
     "[role=contentinfo], [role=dialog], [role=tablist], .contents.topic, .toctree-wrapper, .headerlink, .hash-link, "
     ".header-anchor, .anchorjs-link, .toc, .table-of-contents, .theme-doc-toc-mobile, .breadcrumbs, .breadcrumb, "
     ".sidebar, .sphinxsidebar, .theme-doc-breadcrumbs, .theme-doc-version-badge, .theme-doc-version-banner, "
@@ -51,9 +51,12 @@ _SITE = (
     "[class*=cookie-banner], [class*=cookie-consent], [class*=cookieconsent], div[id*=cookie-banner], "
     "div[id*=cookie-consent]"
 )
+_ASIDE = "aside:not(.admonition):not(.topic):not(.footnote):not(.footnote-list)"
 _MARK = re.compile(r"[#¶§🔗\u200b\s]*")
-_EDIT = re.compile(
-    r"(?:edit (?:this page|on |source)|suggest (?:an )?(?:edit|change)s?|view (?:page )?source|improve this page)", re.I
+_EDIT = re.compile(  # the whole text of a link
+    r"\W*(?:(?:edit|improve) this page|edit source|edit(?: this page| source)? on \w+|suggest (?:an )?(?:edit|change)s?"
+    r"|view (?:page )?source(?: on \w+)?)\W*",
+    re.I,
 )
 _AT_RULE = re.compile(r"@[^{};@]*+\{(?:[^{}]*+\{[^{}]*+\})*+[^{}]*+\}")
 _RULE = re.compile(r"(?<![^{}])([^{}]++)\{([^{}]*+)\}")
@@ -124,7 +127,7 @@ def draft_of(tree: LexborHTMLParser, whole: bool = False) -> Draft:
     fallback = _named(tree)
     names = _tab_names(tree)
     _drop_hidden(tree)
-    _drop_site(tree)
+    _drop_site(tree, whole)
     root = body if whole else _main(body)
     heading = root.css_first("h1")
     parts = parts_of(root, names)
@@ -203,11 +206,26 @@ def _behind(node: LexborNode) -> Colour | None:
     return ground
 
 
-def _drop_site(tree: LexborHTMLParser) -> None:
-    """Remove navigation, scripts, controls, and the anchor links of headings."""
+def _drop_site(tree: LexborHTMLParser, whole: bool) -> None:
+    """Remove navigation, scripts, controls, and the anchor links of headings. With `whole`, asides and headers are
+    content."""
     _drop(tree.css(_SITE))
-    _drop(header for header in tree.css("header") if not (_inside_main(header) and header.css_first("h1, h2")))
+    _drop(button for button in tree.css("button, [role=button]:not(a)") if not _is_heading(button))
+    if not whole:
+        _drop(aside for aside in tree.css(_ASIDE) if not (_inside_main(aside) and _is_prose(aside)))
+        _drop(header for header in tree.css("header") if not (_inside_main(header) and header.css_first("h1, h2")))
     _drop(link for link in tree.css("a") if _is_control(link))
+
+
+def _is_heading(button: LexborNode) -> bool:
+    """Whether a button is all the text of a heading, which opens and closes the section below it."""
+    heading = next((node for node in _around(button) if re.fullmatch(r"h[1-6]", node.tag or "")), None)
+    return heading is not None and heading.text().strip() == button.text().strip() != ""
+
+
+def _is_prose(node: LexborNode) -> bool:
+    """Whether most of an element's text is outside of links."""
+    return _weight(node) * 2 > len(node.text())
 
 
 def _is_control(link: LexborNode) -> bool:
@@ -216,7 +234,7 @@ def _is_control(link: LexborNode) -> bool:
     if link.attributes.get("id") or link.css_first("img"):
         return False
     mark = (link.attributes.get("href") or "").startswith("#") and _MARK.fullmatch(text)
-    return bool(mark or _EDIT.match(text))
+    return bool(mark or _EDIT.fullmatch(text))
 
 
 def _drop(nodes: Iterable[LexborNode]) -> None:

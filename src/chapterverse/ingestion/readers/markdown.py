@@ -97,6 +97,11 @@ def read_text(text: str) -> tuple[Part, ...]:
     return _Reading(Document("", "", "", "markdown", b"")).read(text)
 
 
+def tokens_of(text: str) -> list[Token]:
+    """The tokens of a text without the extensions of a generator, for reading lists of links."""
+    return _parser(jsx=False, generator="plain").parse(text)
+
+
 def _mark_rule(state: StateBlock, line: int, end: int, silent: bool) -> bool:
     start = state.bMarks[line] + state.tShift[line]
     if not state.src.startswith(marks.SENTINEL, start):
@@ -213,10 +218,10 @@ class _Reading:
                 self._quote(token, tokens[place + 2 : place + 3])
             case "mark":
                 self._mark(marks.parse(token.content))
-            case "dd_open":
+            case "dd_open" if tokens[place - 1].type != "dd_close":  # else it continues the definition
                 self._to.open_field(", ".join(self._terms))
                 self._terms.clear()
-            case "dd_close":
+            case "dd_close" if tokens[place + 1].type != "dd_open":
                 self._to.close_field()
             case "footnote_open" if not self._depth:  # notes are at the end of the page
                 self._note = str(token.meta.get("label") or token.meta.get("id", 0) + 1)

@@ -28,10 +28,10 @@ _NO_LANGUAGE = frozenset(["default", "none", "notranslate", "text", "plaintext",
 _TEX = re.compile(r"\s*+(?:\\\((.+)\\\)|\\\[(.+)\\\])\s*+", re.DOTALL)
 _ADMONITION = frozenset(["admonition", "theme-admonition"])
 _KIND = re.compile(
-    r"(?:theme-admonition-)?(note|tip|hint|info|warning|danger|caution|attention|error|important|seealso|abstract|success|"
+    r"(?:theme-admonition-|starlight-aside--)?(note|tip|hint|info|warning|danger|caution|attention|error|important|seealso|abstract|success|"
     r"question|failure|bug|example|quote|todo|secondary)"
 )
-_ADMONITION_TITLE = ".admonition-title, [class*=admonitionHeading], summary"
+_ADMONITION_TITLE = ".admonition-title, .starlight-aside__title, [class*=admonitionHeading], summary"
 
 
 def parts_of(root: LexborNode, names: Mapping[int, str]) -> tuple[Part, ...]:
@@ -105,13 +105,13 @@ class _Walk:
             self._definitions(node)
         elif tag == "table":
             self._table(node)
-        elif tag == "figure" and len(node.css("img")) == 1 and not node.css_first("pre, table"):
+        elif tag == "figure":
             self._figure(node)
         elif tag == "blockquote":
             self.page.open_quote()
             self.children(node)
             self.page.close_quote()
-        elif _classes(node) & _ADMONITION:
+        elif _classes(node) & _ADMONITION or (tag == "aside" and _kind(node)):
             self._admonition(node)
         elif tex := _tex(node):
             self.page.paragraph(tex)
@@ -119,9 +119,16 @@ class _Walk:
             self._container(node, tag)
 
     def _figure(self, node: LexborNode) -> None:
-        caption, image = node.css_first("figcaption"), node.css_first("img")
-        if image is not None:
-            self._image(image, text_of(caption) if caption else "")
+        """Write an image or a table with its caption; a figure with other content like any element."""
+        caption, images, table = node.css_first("figcaption"), node.css("img"), node.css_first("table")
+        text = text_of(caption) if caption else ""
+        rest = _length(node) - (_length(caption) if caption else 0)
+        if len(images) == 1 and not rest:
+            self._image(images[0], text)
+        elif table and not images and rest == _length(table):
+            self._table(table, text)
+        else:
+            self._container(node, "figure")
 
     def _container(self, node: LexborNode, tag: str) -> None:
         if name := self._names.get(node.mem_id):
@@ -152,25 +159,22 @@ class _Walk:
         if any("sig" in _classes(term) for term in node.iter() if term.tag == "dt"):
             self._signatures(node)
             return
-        terms: list[str] = []
+        plainly = self._objects > 0 and "field-list" in _classes(node)  # of a function: as text
+        described: list[tuple[list[str], list[LexborNode]]] = []  # terms and their descriptions
         for child in _rows(node, "div"):
+            if child.tag in ("dt", "dd") and (not described or (child.tag == "dt" and described[-1][1])):
+                described.append(([], []))
             if child.tag == "dt":
-                terms.append(text_of(child).strip().rstrip(":"))
+                described[-1][0].append(text_of(child).strip().rstrip(":"))
             elif child.tag == "dd":
-                self._term(terms, child, plainly="field-list" in _classes(node))
-                terms.clear()
-        if terms:
-            self.page.field(", ".join(terms))
-
-    def _term(self, terms: list[str], node: LexborNode, plainly: bool) -> None:
-        """Write a term and its description as a field; in the field list of a function, as text."""
-        if plainly and self._objects:
-            self.page.paragraph(f"{', '.join(terms)}:")
-            self.children(node)
-            return
-        self.page.open_field(", ".join(terms))
-        self.children(node)
-        self.page.close_field()
+                described[-1][1].append(child)
+        for terms, descriptions in described:
+            name = ", ".join(terms)
+            self.page.paragraph(f"{name}:") if plainly else self.page.open_field(name)
+            for description in descriptions:
+                self.children(description)
+            if not plainly:
+                self.page.close_field()
 
     def _signatures(self, node: LexborNode) -> None:
         """Write functions, classes and options: a heading with an anchor, and a field with the description."""
@@ -194,32 +198,44 @@ class _Walk:
             self.page.field(", ".join(signatures))
         self._level = above
 
-    def _table(self, node: LexborNode) -> None:
+    def _table(self, node: LexborNode, outer: str = "") -> None:
+        """Write a table. `outer`: the caption of the figure around it."""
+        caption = node.css_first("caption")
+        text = " ".join(filter(None, (outer, text_of(caption) if caption else "")))
         if numbered := node.css_first("td.code pre"):  # code with line numbers
             self._block(numbered)
             return
         rows = [list(_rows(row)) for row in _rows(node, "thead", "tbody", "tfoot") if row.tag == "tr"]
         if _is_layout(node, rows):
+            self.page.paragraph(text)
             for row in rows:
                 for cell in row:
                     self.children(cell)
             return
-        caption = node.css_first("caption")
-        text = text_of(caption) if caption else ""
         self.page.table([[_cell(cell) for cell in row] for row in rows], _head_rows(node, rows), text)
 
     def _admonition(self, node: LexborNode) -> None:
-        kinds = (_KIND.fullmatch(name) for name in sorted(_classes(node)))
-        kind = next((found[1] for found in kinds if found), "note")
+        kind = _kind(node) or "note"
         label = "See also" if kind == "seealso" else kind.capitalize()
         title = node.css_first(_ADMONITION_TITLE)
-        text = " ".join(text_of(title).split()) if title else ""
+        text = " ".join((text_of(title) if title else node.attributes.get("aria-label") or "").split())
         if title:
             title.decompose()
         same = text.rstrip(":").casefold() == label.casefold()
         self.page.open_admonition(label if same or not text else text, kind=kind)
         self.children(node)
         self.page.close_admonition()
+
+
+def _kind(node: LexborNode) -> str:
+    """The kind of an admonition by its classes, such as "note"; empty if they name none."""
+    kinds = (_KIND.fullmatch(name) for name in sorted(_classes(node)))
+    return next((found[1] for found in kinds if found), "")
+
+
+def _length(node: LexborNode) -> int:
+    """The number of characters of an element without white space."""
+    return len("".join(node.text().split()))
 
 
 def _is_code_title(node: LexborNode) -> bool:

@@ -356,8 +356,12 @@ class PageBuilder:
         pieces, top.pieces = top.pieces, []
         parts: list[Part] = []
         if not top.begun:
-            part, pieces = _field_part(top, pieces) if top.frame == "field" else (_joined(top, pieces), [])
-            parts, top.begun = [replace(part, inside=top.around)], True
+            # a list that the next part interrupts is separate, so that this part is shown inside of its item
+            end = len(pieces) - bool(begin and top.lists and pieces and pieces[-1].kind == "list")
+            end = end or (0 if top.label else len(pieces))
+            first, rest = pieces[:end], pieces[end:]
+            part, over = _field_part(top, first) if top.frame == "field" else (_joined(top, first), [])
+            parts, pieces, top.begun = [replace(part, inside=top.around)], [*over, *rest], True
         parts += [replace(piece, inside=min(top.around + 1 + piece.inside, _MAX_INSIDE)) for piece in pieces]
         if top.in_cell:
             self._stack[-2].pieces.extend(parts)

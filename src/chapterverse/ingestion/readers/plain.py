@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import PurePosixPath
 
 from chapterverse.ingestion.document import Document, Draft, NothingToRead
@@ -16,6 +17,7 @@ _CHAPTER = re.compile(
     r"(?:\s*[.:—–-].*)?",
     re.I,
 )
+_SEPARATOR = re.compile(r"[\s*=_~-]+")
 _ITEM = re.compile(r"\s*(?:[-*•+]|(?P<number>\d{1,3})[.)])\s+(?=\S)")
 
 
@@ -41,10 +43,16 @@ def read(document: Document) -> list[Draft]:
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
-    """Blocks of lines between blank ones."""
+    """Blocks of lines between blank ones, without separators. A list after a line that ends in ":" is a block."""
     for block in re.split(r"\n[^\S\n]*\n", text.expandtabs(4)):
-        if lines := [line.rstrip() for line in block.split("\n") if line.strip()]:
-            yield lines
+        lines = [line.rstrip() for line in block.split("\n") if line.strip()]
+        if len(lines) > 2 and _UNDERLINE.fullmatch(lines[0]) and lines[0] == lines[2]:
+            del lines[0]  # a heading with a line above and below
+        pairs = enumerate([] if _is_code(lines) else pairwise(lines), 1)
+        begin = next((place for place, (line, item) in pairs if line.endswith(":") and _ITEM.match(item)), None)
+        for part in (lines[:begin], lines[begin:] if begin else []):
+            if part and not _SEPARATOR.fullmatch("".join(part)):
+                yield part
 
 
 def _heading(lines: list[str]) -> tuple[str, int]:
@@ -76,10 +84,14 @@ def _write(page: PageBuilder, lines: list[str]) -> None:
             page.item()
             page.paragraph(item)
         page.close_list()
-    elif all(line.startswith("    ") for line in lines):
+    elif _is_code(lines):
         page.code("\n".join(line[4:] for line in lines))
     else:
         page.paragraph(" ".join(lines))
+
+
+def _is_code(lines: list[str]) -> bool:
+    return all(line.startswith("    ") for line in lines)
 
 
 def _items(lines: list[str]) -> Iterator[str]:

@@ -28,6 +28,9 @@ _ID = re.compile(_ATTRIBUTE.format("(?:id|name)"), re.IGNORECASE)
 _ROWS = re.compile(_ATTRIBUTE.format("rowspan"), re.IGNORECASE)
 _COLUMNS = re.compile(_ATTRIBUTE.format("colspan"), re.IGNORECASE)
 _TEXT = re.compile(_ATTRIBUTE.format("text"), re.IGNORECASE)
+_NUMBER = re.compile(_ATTRIBUTE.format("number"), re.IGNORECASE)
+_FILE_NAME = re.compile(_ATTRIBUTE.format("file-name"), re.IGNORECASE)
+_CAPTION = re.compile(_ATTRIBUTE.format("caption"), re.IGNORECASE)
 _START = re.compile(_ATTRIBUTE.format("start"), re.IGNORECASE)
 _CONDITION = re.compile(r"(?<![\w-])v-(?:else-)?if\s*=\s*\"\s*\$frontmatter\.(\w+)\s*([!=])==?\s*'([^'\"]*)'\s*\"")
 _HIDDEN = re.compile(r"""(?<![\w-])(?:hidden(?=[\s=/]|$)|aria-hidden\s*=\s*["'{]*true)""", re.IGNORECASE)
@@ -75,8 +78,10 @@ class RawHtml:
         self._language = ""
         self._heading: tuple[int, str] | None = None
         self._terms: list[str] | None = None  # terms whose description follows; None after it
+        self._definitions: list[bool] = []  # for each open definition list, whether a field is open
         self._images: list[tuple[str, str]] = []  # images of this piece of HTML, while it has no text
         self._figure = False
+        self._listing_caption = ""  # of the open listing
         self._captions = False  # whether the current text is the caption of a table or an image
 
     @property
@@ -118,7 +123,7 @@ class RawHtml:
         self._hidden.clear()
 
     def _tag(self, name: str, attributes: str, closing: bool) -> None:
-        if self._follow_hidden(name, attributes, closing):
+        if self._follow_hidden(name, attributes, closing, is_control=name == "button"):
             return
         if name == "pre":
             self._flush()
@@ -158,22 +163,51 @@ class RawHtml:
             case (("figure" | "figcaption" | "picture"), _):
                 self._figure = not closing if name == "figure" else self._figure
                 self._captions = name == "figcaption" and not closing
+            case "listing", _:
+                self._listing(attributes, closing)
             case "blockquote", _:
                 self._to.close_quote() if closing else self._to.open_quote()
             case _:
                 self._table(name, attributes, closing)
 
+    def _listing(self, attributes: str, closing: bool) -> None:
+        """Read a tag of mdBook's `<Listing>`, which has the name of its file above its code and its caption below."""
+        if closing:
+            self._to.paragraph(self._listing_caption)
+            self._listing_caption = ""
+            return
+        if file := _attribute(_FILE_NAME, attributes):
+            self._to.paragraph(f"Filename: {file}")
+        named = (
+            f"Listing {number}" if (number := _attribute(_NUMBER, attributes)) else "",
+            _attribute(_CAPTION, attributes),
+        )
+        self._listing_caption = ": ".join(filter(None, named))
+
     def _definition(self, name: str, closing: bool) -> None:
-        if name == "dt" and not closing:
-            if self._terms is None:
-                self._to.close_field()
+        """Read a tag of a definition list. A field has all descriptions of its terms."""
+        lists = self._definitions
+        if name == "dl" and not closing:
+            lists.append(False)
+        elif name == "dt" and not closing:
+            self._end_field()
             self._terms = self._terms or []
         elif name == "dd" and not closing:
-            self._to.open_field(", ".join(self._terms or []))
+            if self._terms is not None or not any(lists[-1:]):
+                self._to.open_field(", ".join(self._terms or []))
+                lists[-1:] = [True]
             self._terms = None
-        elif closing and name in ("dd", "dl"):
+        elif name == "dl":
+            if self._terms:
+                self._to.field(", ".join(self._terms))
+            self._terms = None
+            self._end_field()
+            del lists[-1:]
+
+    def _end_field(self) -> None:
+        if any(self._definitions[-1:]):
             self._to.close_field()
-            self._terms = None
+            self._definitions[-1] = False
 
     def _table(self, name: str, attributes: str, closing: bool) -> None:
         if name == "table":
@@ -185,15 +219,16 @@ class RawHtml:
         elif name in ("td", "th") and not closing:
             self._to.cell(_number(_ROWS, attributes), _number(_COLUMNS, attributes))
 
-    def _follow_hidden(self, name: str, attributes: str, closing: bool) -> bool:
-        """Track hidden elements; returns whether the tag is part of one."""
+    def _follow_hidden(self, name: str, attributes: str, closing: bool, is_control: bool = False) -> bool:
+        """Track hidden elements and controls outside of sentences; returns whether the tag is part of one."""
         if closing:
             if name in self._hidden:
                 while self._hidden.pop() != name:
                     pass
                 return True
             return self.hiding
-        if not self.hiding and name not in _INVISIBLE and not is_hidden(attributes) and self._holds(attributes):
+        hides_itself = is_control or name in _INVISIBLE or is_hidden(attributes) or not self._holds(attributes)
+        if not self.hiding and not hides_itself:
             return False
         if name not in _VOID and not attributes.endswith("/"):
             if not self.hiding:

@@ -68,6 +68,29 @@ async def test_main_document_gives_order_and_modules_of_the_chapters(tmp_path: P
     assert texts["Getting Started"].text.endswith("See Fetching.")
 
 
+async def test_own_headings_below_the_chapters_do_not_make_a_book_a_page(tmp_path: Path) -> None:
+    preface = "== Preface\n\n=== Who\n\nYou.\n\n=== Why\n\nFun.\n\n=== How\n\nRead."
+    files = {
+        "book.adoc": f"= Book\n\n{preface}\n\ninclude::one.adoc[]\n\ninclude::two.adoc[]",
+        "one.adoc": "== One\n\nFirst.",
+        "two.adoc": "== Two\n\nSecond.",
+    }
+    pages, skipped = await _read(tmp_path / "b", files)
+    assert [page.title for page in pages] == ["Book", "One", "Two"]
+    assert not skipped
+
+
+async def test_section_that_a_guide_includes_below_its_own_stays_in_it(tmp_path: Path) -> None:
+    files = {
+        "guide.adoc": "= Guide\n\n== Install\n\nDo this.\n\ninclude::steps.adoc[]\n\n== Use\n\nDrive.",
+        "steps.adoc": "=== Steps\n\nStep by step.",
+    }
+    pages, skipped = await _read(tmp_path / "b", files)
+    assert [page.title for page in pages] == ["Guide"]
+    assert pages[0].text.endswith("Do this.\n\n### Steps\n\nStep by step.\n\n## Use\n\nDrive.")
+    assert skipped == {"b/steps.adoc": "included in guide.adoc"}
+
+
 async def test_guide_that_includes_another_page_keeps_its_text(tmp_path: Path) -> None:
     guide = (
         "= Guide\n\n"

@@ -188,6 +188,12 @@ def test_doc_key_resolves_relative_names(target: str, key: str) -> None:
     assert doc_key(target, "a") == key
 
 
+def test_title_may_follow_an_overlined_one_at_once(tmp_path: Path) -> None:
+    project = _project(tmp_path, {"conf.py": "", "index.rst": "=====\nRover\n=====\nParts\n-----\n\nArms.\n"})
+    assert project.files["index.rst"].title == "Rover"
+    assert list(project.files["index.rst"].sections) == ["Rover", "Parts"]
+
+
 def test_autosectionlabel_adds_section_labels(tmp_path: Path) -> None:
     conf = "extensions = ['sphinx.ext.autosectionlabel']\nautosectionlabel_prefix_document = True\n"
     known = _project(tmp_path, {"conf.py": conf, "a.rst": "Big Title\n=========\n"}).references

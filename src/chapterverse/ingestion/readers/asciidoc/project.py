@@ -349,15 +349,15 @@ def _scanned(root: str) -> AsciidocProject:
     edges = {path: list(_included(project, path)) for path in project.scans}
     included: dict[str, list[tuple[str, bool]]] = {}
     for path, found in edges.items():
-        for target, as_page in found:
-            included.setdefault(target, []).append((path, as_page))
+        for target, level in found:
+            included.setdefault(target, []).append((path, level is not None))
     masters = {path for path, found in edges.items() if _is_master(project.scans[path], found)}
     for path in project.scans:
         if _is_fragment(project, path, included.get(path), masters):
             project.fragments[path] = next((by for by, _ in included.get(path, ()) if by != path), "")
     for path, found in edges.items():
-        for target, as_page in found:
-            if not as_page or path not in masters:
+        for target, level in found:
+            if level is None or path not in masters:
                 continue
             if project.is_page(path) and project.is_page(target) and target not in project.parents and target != path:
                 project.parents[target] = path
@@ -476,12 +476,12 @@ def _heading(lines: list[str], number: int) -> tuple[int, str] | None:
     return (level, line) if level and re.search(r"\w", line) else None
 
 
-def _included(project: AsciidocProject, path: str) -> Iterator[tuple[str, bool]]:
-    """The files of the project that a file includes, and whether each may be a separate page."""
+def _included(project: AsciidocProject, path: str) -> Iterator[tuple[str, int | None]]:
+    """The files of the project that a file includes; for those that may be a separate page, the level of the title."""
     attributes = Attributes()
     steps = 0
 
-    def follow(one: str, files: tuple[str, ...]) -> Iterator[tuple[str, bool]]:
+    def follow(one: str, files: tuple[str, ...]) -> Iterator[tuple[str, int | None]]:
         nonlocal steps
         for kind, name, value in project.scans[one].events:
             if kind == "entry":
@@ -497,18 +497,19 @@ def _included(project: AsciidocProject, path: str) -> Iterator[tuple[str, bool]]
             moved = level + (int(offset) if re.fullmatch(r"[+-]?\d", offset) else 0)
             whole = not {"tag", "tags", "lines"} & given.keys()
             if one == path:
-                yield target, bool(whole and level and moved <= _PAGE_LEVEL)
+                yield target, moved if whole and level and moved <= _PAGE_LEVEL else None
             if not project.scans[target].level:
                 yield from follow(target, (*files, target))
 
     yield from follow(path, (path,))
 
 
-def _is_master(scan_of: Scan, included: list[tuple[str, bool]]) -> bool:
-    """Whether a file mainly includes chapters and has little text of its own."""
-    chapters = sum(as_page for _, as_page in included)
-    own = sum(1 for heading in scan_of.headings[1:] if heading.level)
-    return chapters > 0 and own <= max(2, chapters)
+def _is_master(scan_of: Scan, included: list[tuple[str, int | None]]) -> bool:
+    """Whether a file mainly includes chapters: at least as many as it has own headings of their level or above, without
+    its title."""
+    chapters = [level for _, level in included if level is not None]
+    own = [heading.level for heading in scan_of.headings if heading.level][1:]
+    return bool(chapters) and sum(level <= min(chapters) for level in own) <= len(chapters)
 
 
 def _is_fragment(

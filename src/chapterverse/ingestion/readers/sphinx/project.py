@@ -532,7 +532,8 @@ def _title_at(lines: list[str], place: int) -> tuple[str, int] | None:
         if len(line.strip()) > 3 or place + 1 >= len(lines):
             return None
     under = lines[place + 1] if place + 1 < len(lines) else ""
-    if not _ADORNMENT.match(under) or (place and lines[place - 1].strip()):
+    before = lines[place - 1].strip() if place else ""
+    if not _ADORNMENT.match(under) or (before and not _ADORNMENT.match(before)):
         return None
     if len(under.rstrip()) < len(line.rstrip()) and len(under.rstrip()) < 4:
         return None
