@@ -29,7 +29,7 @@ _MD_IN_HTML = re.compile(
 _LISTING = re.compile(
     r"""^<(/?)Listing\b((?:[^<>"']++|"[^"]{0,2000}+"|'[^']{0,2000}+'){0,20}+)>[ \t]*$""", re.MULTILINE
 )
-_ATTRIBUTE = re.compile(r"""([\w-]+)=(?:"([^"]*)"|'([^']*)')""")
+_ATTRIBUTE = re.compile(r"""(?<![\w-])([\w-]++)=(?:"([^"]*)"|'([^']*)')""")
 _ABBREVIATION = re.compile(r"[ ]{0,3}\*\[[^\[\]\n]{1,200}\]:[ \t].*")
 _MYST_TARGET = re.compile(r"\s*\([^()\n]{1,200}\)=\s*")
 
