@@ -26,6 +26,10 @@ _SLASH_OPTION = re.compile(r"[ ]{4,40}[\w-]{1,60}:\s.*")
 _MD_IN_HTML = re.compile(
     r"^[ \t]*(<(\w+)\b[^<>\n]{0,200}\smarkdown(?=[\s=>])[^<>\n]{0,200}>)\n((?:.*\n){0,100}?)[ \t]*(</\2>)", re.MULTILINE
 )
+_LISTING = re.compile(
+    r"""^<(/?)Listing\b((?:[^<>"']++|"[^"]{0,2000}+"|'[^']{0,2000}+'){0,20}+)>[ \t]*$""", re.MULTILINE
+)
+_ATTRIBUTE = re.compile(r"""(?<![\w-])([\w-]++)=(?:"([^"]*)"|'([^']*)')""")
 _ABBREVIATION = re.compile(r"[ ]{0,3}\*\[[^\[\]\n]{1,200}\]:[ \t].*")
 _MYST_TARGET = re.compile(r"\s*\([^()\n]{1,200}\)=\s*")
 
@@ -60,6 +64,8 @@ def rewrite(text: str, settings: Mapping[str, str]) -> str:
         text = _AFTER_HTML.sub("\\1\n\n", text)
     if " markdown" in text and "</" in text:
         text = "".join(piece if fenced else _MD_IN_HTML.sub(_spaced, piece) for fenced, piece in programs(text))
+    if "</Listing>" in text:
+        text = _with_listings(text)
     if "<!--" in text:
         text = _COMMENT_TERM.sub("\u200b\\1", text)
     return "\n".join(_rewrite_lines(text))
@@ -70,6 +76,22 @@ def _spaced(found: re.Match[str]) -> str:
     lines = dedent(found[3]).split("\n")
     inside = "\n".join(f"\n{line}\n" if line.startswith("<") else line for line in lines)
     return f"{found[1]}\n\n{inside}\n\n{found[4]}\n"
+
+
+def _with_listings(text: str) -> str:
+    """Replace the tags of mdBook's `<Listing>` by the name of its file and its caption, which is Markdown."""
+    caption = ""
+
+    def shown(tag: re.Match[str]) -> str:
+        nonlocal caption
+        if tag[1]:
+            return f"\n{caption}\n"
+        given = {name: html.unescape(double or single) for name, double, single in _ATTRIBUTE.findall(tag[2])}
+        number = f"Listing {given['number']}" if "number" in given else ""
+        caption = ": ".join(filter(None, (number, given.get("caption", ""))))
+        return f"Filename: {given['file-name']}\n" if "file-name" in given else ""
+
+    return "".join(piece if fenced else _LISTING.sub(shown, piece) for fenced, piece in programs(text))
 
 
 def _without_objects(line: str, defined: set[str]) -> str:

@@ -28,9 +28,6 @@ _ID = re.compile(_ATTRIBUTE.format("(?:id|name)"), re.IGNORECASE)
 _ROWS = re.compile(_ATTRIBUTE.format("rowspan"), re.IGNORECASE)
 _COLUMNS = re.compile(_ATTRIBUTE.format("colspan"), re.IGNORECASE)
 _TEXT = re.compile(_ATTRIBUTE.format("text"), re.IGNORECASE)
-_NUMBER = re.compile(_ATTRIBUTE.format("number"), re.IGNORECASE)
-_FILE_NAME = re.compile(_ATTRIBUTE.format("file-name"), re.IGNORECASE)
-_CAPTION = re.compile(_ATTRIBUTE.format("caption"), re.IGNORECASE)
 _START = re.compile(_ATTRIBUTE.format("start"), re.IGNORECASE)
 _CONDITION = re.compile(r"(?<![\w-])v-(?:else-)?if\s*=\s*\"\s*\$frontmatter\.(\w+)\s*([!=])==?\s*'([^'\"]*)'\s*\"")
 _HIDDEN = re.compile(r"""(?<![\w-])(?:hidden(?=[\s=/]|$)|aria-hidden\s*=\s*["'{]*true)""", re.IGNORECASE)
@@ -81,7 +78,6 @@ class RawHtml:
         self._definitions: list[bool] = []  # for each open definition list, whether a field is open
         self._images: list[tuple[str, str]] = []  # images of this piece of HTML, while it has no text
         self._figure = False
-        self._listing_caption = ""  # of the open listing
         self._captions = False  # whether the current text is the caption of a table or an image
 
     @property
@@ -163,26 +159,10 @@ class RawHtml:
             case (("figure" | "figcaption" | "picture"), _):
                 self._figure = not closing if name == "figure" else self._figure
                 self._captions = name == "figcaption" and not closing
-            case "listing", _:
-                self._listing(attributes, closing)
             case "blockquote", _:
                 self._to.close_quote() if closing else self._to.open_quote()
             case _:
                 self._table(name, attributes, closing)
-
-    def _listing(self, attributes: str, closing: bool) -> None:
-        """Read a tag of mdBook's `<Listing>`, which has the name of its file above its code and its caption below."""
-        if closing:
-            self._to.paragraph(self._listing_caption)
-            self._listing_caption = ""
-            return
-        if file := _attribute(_FILE_NAME, attributes):
-            self._to.paragraph(f"Filename: {file}")
-        named = (
-            f"Listing {number}" if (number := _attribute(_NUMBER, attributes)) else "",
-            _attribute(_CAPTION, attributes),
-        )
-        self._listing_caption = ": ".join(filter(None, named))
 
     def _definition(self, name: str, closing: bool) -> None:
         """Read a tag of a definition list. A field has all descriptions of its terms."""
