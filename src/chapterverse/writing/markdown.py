@@ -40,7 +40,7 @@ _ONE = r"\^?[1-9]\d{0,2}(?:\.[1-9]\d{0,3})?(?:†[^\]】\n]{0,20})?"
 _LABEL = r"(?:(?:source|passage|unit|ref|doc)s?\s*+:?\s*+)?"
 _LIST = rf"{_LABEL}{_ONE}(?:\s*+(?:[,;–—-]|and|&)\s*+{_LABEL}{_ONE})*"
 _NUMBERS = re.compile(rf"(?:\[\s*+{_LIST}\s*+\]|【\s*+{_LIST}\s*+】)(?![(\w])", re.IGNORECASE)
-_BETWEEN = re.compile(r"\s*(?:[,;/&–—-]|and|or)?\s*")  # joins two brackets with numbers
+_BETWEEN = re.compile(r"\s*+(?:(?:[,;/&–—-]|and|or)\s*+)?")  # joins two brackets with numbers
 _WRAP = re.compile(r"(?<!\S)(?:(?P<paren>\()(?:see|source|units?)?|(?P<mark>[*_]{1,2}))$")  # around numbers
 _PART = re.compile(r"(\d{1,3})(?:\.(\d{1,4}))?(?:†[^,;\]】]*)?\s*([–—-])?")
 _INDEXED = re.compile(r"(?<![\w.])(?=[\w.]*[_.(])[^\W\d][\w.]{0,80}+(?:\(\))?(?<!\.)$")  # `a.b[0]` without backticks
