@@ -203,8 +203,9 @@ def test_images_are_loaded_with_the_key(browser: Browser, scripted: Scripted, tm
         page.get_by_role("link", name="Start reading").click()
         expect(page.locator("main h1")).to_contain_text("Pictures")
         expect(page.locator("main .picture")).to_have_text("lost")
-        page.wait_for_function("[...document.querySelectorAll('main img')].every((image) => image.naturalWidth === 40)")
-        assert page.locator("main img").evaluate_all("(images) => images.map(({ alt }) => alt)") == ["in line", "alone"]
+        images = page.locator("main img")
+        wait_until(lambda: images.evaluate_all("(images) => images.every((image) => image.naturalWidth === 40)"))
+        assert images.evaluate_all("(images) => images.map(({ alt }) => alt)") == ["in line", "alone"]
 
 
 @pytest.mark.parametrize("shelf", [Shelf(), Shelf(failure=IndexMissing("There is no book yet."))])
