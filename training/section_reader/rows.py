@@ -86,6 +86,7 @@ def placed(row: Row, candidates: list[int]) -> Row:
     return {
         "question": row["question"],
         "turn": row["turn"],
+        "kind": row.get("kind", ""),
         "candidates": candidates,
         "found": found,
         "gold": gold,
