@@ -26,7 +26,6 @@ import torch.nn.functional as F
 from bench.keyless.sets import QUESTIONS
 from training.packed import save, unpacked
 from training.search import tokenizer
-
 from training.section_reader.model import SectionReader
 from training.section_reader.rows import Row, load, log, report
 from training.section_reader.student import (
@@ -95,7 +94,9 @@ def _lines(name: str, commit: str) -> dict[str, int]:
     """How many lines each file about a book had at a commit."""
     found = {}
     for file in WRITTEN.glob(f"{name}_*.jsonl"):
-        shown = subprocess.run(["git", "show", f"{commit}:./{file.name}"], cwd=WRITTEN, capture_output=True, check=False)
+        shown = subprocess.run(
+            ["git", "show", f"{commit}:./{file.name}"], cwd=WRITTEN, capture_output=True, check=False
+        )
         found[file.stem.rpartition("_")[2]] = shown.stdout.count(b"\n")
     return found
 
@@ -115,7 +116,9 @@ class Kept:
             part = order[start : start + MICRO]
             ids, attended, types = batch(part)
             with torch.autocast("cpu", torch.bfloat16):
-                x = model.norm(model.words(ids) + model.types(types) + model.positions(torch.arange(ids.shape[1]))[None])
+                x = model.norm(
+                    model.words(ids) + model.types(types) + model.positions(torch.arange(ids.shape[1]))[None]
+                )
                 mask = (1.0 - attended[:, None, None, :]) * -10000.0
                 for layer in model.layers[:LOWER]:
                     x = layer(x.bfloat16(), mask.bfloat16())
@@ -167,7 +170,9 @@ def loss_of(kept: Kept, examples: Sequence[Example], chance: random.Random) -> A
             gold = [one.row["gold"]] if one.row["gold"] >= 0 else []
             places = sorted([*gold, *chance.sample([at for at in places if at not in gold], USED - len(gold))])
         chosen.append(places)
-    answers, tokens = kept.forward([one.pairs[at] for one, places in zip(examples, chosen, strict=True) for at in places])
+    answers, tokens = kept.forward(
+        [one.pairs[at] for one, places in zip(examples, chosen, strict=True) for at in places]
+    )
     loss, start = torch.zeros(()), 0
     for one, places in zip(examples, chosen, strict=True):
         end, gold = start + len(places), one.row["gold"]
@@ -211,7 +216,11 @@ def rows_to_learn(rows: Sequence[Row], chance: random.Random) -> list[Row]:
 
 def kept_apart(rows: Sequence[Row], chance: random.Random, most: int) -> list[Row]:
     """Rows that are not trained on: all in everyday words, and some of the others."""
-    named = [row | {"role": row.get("kind") or row["role"], "passages": row["passages"][:8]} for row in rows if row["role"] != "train"]
+    named = [
+        row | {"role": row.get("kind") or row["role"], "passages": row["passages"][:8]}
+        for row in rows
+        if row["role"] != "train"
+    ]
     held = [row for row in named if row["gold"] < 8]
     return [row for row in held if row["role"] == "words"] + chance.sample(
         [row for row in held if row["role"] != "words"], min(most, sum(row["role"] != "words" for row in held))
@@ -230,7 +239,12 @@ def learn(options: argparse.Namespace) -> None:
     kept = Kept(model)
     kept.add([pair for one in (*apart, *examples) for pair in one.pairs])
     measure("before", model, kept, apart)
-    moving = [*model.layers[LOWER:].parameters(), *model.pool.parameters(), *model.pair.parameters(), *model.token.parameters()]
+    moving = [
+        *model.layers[LOWER:].parameters(),
+        *model.pool.parameters(),
+        *model.pair.parameters(),
+        *model.token.parameters(),
+    ]
     optimiser = torch.optim.AdamW(moving, lr=options.rate, weight_decay=0.01)
     in_epoch = len(examples) // SIZE
     steps, started = options.epochs * in_epoch, time.time()
@@ -250,7 +264,15 @@ def learn(options: argparse.Namespace) -> None:
         optimiser.step()
         losses.append(loss.item())
         if step % 40 == 0 or progress >= 1:
-            log("step", step, "of", steps, f"{time.time() - started:.0f} s", "loss", round(float(np.mean(losses[-40:])), 3))
+            log(
+                "step",
+                step,
+                "of",
+                steps,
+                f"{time.time() - started:.0f} s",
+                "loss",
+                round(float(np.mean(losses[-40:])), 3),
+            )
         if step and step % 300 == 0:
             save(options.out, _learned(model))
         if progress >= 1:
