@@ -5,7 +5,7 @@
 
 `choose` keeps of the rows of `books.py` all questions in everyday words and some of the others: those written since `--trained` (the commit
 of the last training), and fewer of those before it. Lines that a file has had since `--words` are questions in everyday words. `rows.py` then
-finds candidates. `learn` computes the states of the lower layers once, keeps them, and trains the layers above on them.
+finds candidates. `learn` trains the layers above the lower ones, in bfloat16.
 """
 
 import argparse
@@ -42,15 +42,15 @@ WRITTEN = Path(__file__).parent / "written"
 LOWER = 6  # layers that are not trained
 SHARES = {  # of the rows of a kind that are kept
     "words": 1.0,
-    "new question": 0.3,
-    "new turn": 0.3,
-    "old question": 0.1,
-    "old turn": 0.15,
-    "selected": 0.6,
+    "new question": 0.9,
+    "new turn": 0.6,
+    "old question": 0.25,
+    "old turn": 0.25,
+    "selected": 0.8,
     "squad": 0.2,
     "strong": 0.1,
 }
-CACHED, USED = 6, 4  # passages of a row whose states are kept, and of those in one step
+KEPT, USED = 6, 4  # passages of a row that are kept, and of those in one step
 SIZE, MICRO = 16, 24  # rows of a step; pairs that are computed together
 SURE, TEMPERATURE = 4.0, 1.5
 
@@ -101,55 +101,31 @@ def _lines(name: str, commit: str) -> dict[str, int]:
     return found
 
 
-class Kept:
-    """The states of the lower layers for each pair, in bfloat16."""
-
-    def __init__(self, model: SectionReader) -> None:
-        self._model = model
-        self._states: dict[int, Any] = {}
-
-    @torch.no_grad()
-    def add(self, pairs: Sequence[Pair]) -> None:
-        order = sorted(pairs, key=lambda one: len(one.ids))
-        model, started, last = self._model, time.time(), 0.0
-        for start in range(0, len(order), MICRO):
-            part = order[start : start + MICRO]
-            ids, attended, types = batch(part)
-            with torch.autocast("cpu", torch.bfloat16):
-                x = model.norm(
-                    model.words(ids) + model.types(types) + model.positions(torch.arange(ids.shape[1]))[None]
-                )
-                mask = (1.0 - attended[:, None, None, :]) * -10000.0
+def forward(model: SectionReader, pairs: Sequence[Pair]) -> tuple[Any, list[Any]]:
+    """Logits of the pairs, and of the tokens of each passage. The lower layers are not trained."""
+    order = sorted(range(len(pairs)), key=lambda at: len(pairs[at].ids))
+    answers, tokens = [], {}
+    for start in range(0, len(order), MICRO):
+        part = order[start : start + MICRO]
+        ids, attended, types = batch([pairs[at] for at in part])
+        with torch.autocast("cpu", torch.bfloat16):
+            mask = (1.0 - attended[:, None, None, :]).bfloat16() * -10000.0
+            with torch.no_grad():
+                places = torch.arange(ids.shape[1])
+                x = model.norm(model.words(ids) + model.types(types) + model.positions(places)[None]).bfloat16()
                 for layer in model.layers[:LOWER]:
-                    x = layer(x.bfloat16(), mask.bfloat16())
-            for at, one in enumerate(part):
-                self._states[id(one)] = x[at, : len(one.ids)].bfloat16().clone()
-            if time.time() - last > 60:
-                last = time.time()
-                log("lower layers", start, "of", len(order), f"{time.time() - started:.0f} s")
-
-    def forward(self, pairs: Sequence[Pair]) -> tuple[Any, list[Any]]:
-        """Logits of the pairs, and of the tokens of each passage."""
-        order = sorted(range(len(pairs)), key=lambda at: len(pairs[at].ids))
-        answers, tokens = [], {}
-        for start in range(0, len(order), MICRO):
-            part = order[start : start + MICRO]
-            x = torch.nn.utils.rnn.pad_sequence([self._states[id(pairs[at])] for at in part], batch_first=True)
-            lengths = torch.tensor([len(pairs[at].ids) for at in part])
-            attended = torch.arange(x.shape[1])[None] < lengths[:, None]
-            mask = (~attended)[:, None, None, :].bfloat16() * -10000.0
-            with torch.autocast("cpu", torch.bfloat16):
-                for layer in self._model.layers[LOWER:]:
-                    x = layer(x.bfloat16(), mask)
-                answer, token = self._model.heads(x)
-            answers.append(answer.float())
-            for at, number in enumerate(part):
-                tokens[number] = token[at, pairs[number].second : len(pairs[number].ids) - 1]
-        back = torch.tensor(np.argsort(order))
-        return torch.cat(answers)[back], [tokens[at] for at in range(len(pairs))]
+                    x = layer(x, mask).bfloat16()
+            for layer in model.layers[LOWER:]:
+                x = layer(x, mask)
+            answer, token = model.heads(x)
+        answers.append(answer.float())
+        for at, number in enumerate(part):
+            tokens[number] = token[at, pairs[number].second : len(pairs[number].ids) - 1]
+    back = torch.tensor(np.argsort(order))
+    return torch.cat(answers)[back], [tokens[at] for at in range(len(pairs))]
 
 
-def few(row: Row, chance: random.Random, most: int = CACHED) -> Row:
+def few(row: Row, chance: random.Random, most: int = KEPT) -> Row:
     """The row with its answering passage, the nearest of the others, and two further ones."""
     if len(row["passages"]) <= most:
         return row
@@ -161,7 +137,7 @@ def few(row: Row, chance: random.Random, most: int = CACHED) -> Row:
     return row | {"passages": [row["passages"][at] for at in kept], "gold": gold, "ignore": []}
 
 
-def loss_of(kept: Kept, examples: Sequence[Example], chance: random.Random) -> Any:
+def loss_of(model: SectionReader, examples: Sequence[Example], chance: random.Random) -> Any:
     """Loss for whether a passage answers, which of the passages does, and which of its units."""
     chosen = []
     for one in examples:
@@ -170,9 +146,8 @@ def loss_of(kept: Kept, examples: Sequence[Example], chance: random.Random) -> A
             gold = [one.row["gold"]] if one.row["gold"] >= 0 else []
             places = sorted([*gold, *chance.sample([at for at in places if at not in gold], USED - len(gold))])
         chosen.append(places)
-    answers, tokens = kept.forward(
-        [one.pairs[at] for one, places in zip(examples, chosen, strict=True) for at in places]
-    )
+    pairs = [one.pairs[at] for one, places in zip(examples, chosen, strict=True) for at in places]
+    answers, tokens = forward(model, pairs)
     loss, start = torch.zeros(()), 0
     for one, places in zip(examples, chosen, strict=True):
         end, gold = start + len(places), one.row["gold"]
@@ -189,11 +164,11 @@ def loss_of(kept: Kept, examples: Sequence[Example], chance: random.Random) -> A
 
 
 @torch.no_grad()
-def measure(label: str, model: SectionReader, kept: Kept, examples: Sequence[Example]) -> None:
+def measure(label: str, model: SectionReader, examples: Sequence[Example]) -> None:
     model.eval()
     scores, units = [], []
     for one in examples:
-        answers, tokens = kept.forward(one.pairs)
+        answers, tokens = forward(model, one.pairs)
         scores.append(answers.numpy())
         gold = one.row["gold"]
         said = unit_logits(one.pairs[gold], tokens[gold])[0] if gold >= 0 else torch.zeros(0)
@@ -217,11 +192,11 @@ def rows_to_learn(rows: Sequence[Row], chance: random.Random) -> list[Row]:
 def kept_apart(rows: Sequence[Row], chance: random.Random, most: int) -> list[Row]:
     """Rows that are not trained on: all in everyday words, and some of the others."""
     named = [
-        row | {"role": row.get("kind") or row["role"], "passages": row["passages"][:8]}
+        row | {"role": row.get("kind") or row["role"], "passages": row["passages"][:KEPT]}
         for row in rows
         if row["role"] != "train"
     ]
-    held = [row for row in named if row["gold"] < 8]
+    held = [row for row in named if row["gold"] < KEPT]
     return [row for row in held if row["role"] == "words"] + chance.sample(
         [row for row in held if row["role"] != "words"], min(most, sum(row["role"] != "words" for row in held))
     )
@@ -234,11 +209,9 @@ def learn(options: argparse.Namespace) -> None:
     rows = load(options.folder, options.state)
     apart = [encoder.example(row) for row in kept_apart(rows, chance, options.apart)]
     examples = [encoder.example(row) for row in rows_to_learn(rows, chance)]
-    model = SectionReader.of(unpacked(options.folder / "start.npz")).eval()
+    model = SectionReader.of(unpacked(options.folder / "start.npz"), dropout=0.0).eval()
     log(len(examples), "rows to learn", len(apart), "apart")
-    kept = Kept(model)
-    kept.add([pair for one in (*apart, *examples) for pair in one.pairs])
-    measure("before", model, kept, apart)
+    measure("before", model, apart)
     moving = [
         *model.layers[LOWER:].parameters(),
         *model.pool.parameters(),
@@ -254,7 +227,7 @@ def learn(options: argparse.Namespace) -> None:
         at = step % in_epoch * SIZE
         if not at:
             chance.shuffle(examples)
-        loss = loss_of(kept, examples[at : at + SIZE], chance)
+        loss = loss_of(model, examples[at : at + SIZE], chance)
         progress = max((step + 1) / steps, (time.time() - started) / options.seconds)
         for group in optimiser.param_groups:
             group["lr"] = options.rate * min(1, (step + 1) / 40) * max(0.0, 1 - progress)
@@ -264,21 +237,13 @@ def learn(options: argparse.Namespace) -> None:
         optimiser.step()
         losses.append(loss.item())
         if step % 40 == 0 or progress >= 1:
-            log(
-                "step",
-                step,
-                "of",
-                steps,
-                f"{time.time() - started:.0f} s",
-                "loss",
-                round(float(np.mean(losses[-40:])), 3),
-            )
+            log("step", step, "of", steps, "loss", round(float(np.mean(losses[-40:])), 3))
         if step and step % 300 == 0:
             save(options.out, _learned(model))
         if progress >= 1:
             break
     save(options.out, _learned(model))
-    measure("after", model, kept, apart)
+    measure("after", model, apart)
 
 
 def _learned(model: SectionReader) -> dict[str, Any]:
