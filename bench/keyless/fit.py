@@ -2,8 +2,8 @@
 
     KEYLESS_BOOKS=FOLDER python -m bench.keyless.fit
 
-Uses the books of the split `dev` and the example book. All their questions and every second dialogue are asked with
-refusals turned off. The curve for selected text is fitted on passages of these books (the one that answers and the
+Uses the books of the splits `dev` and `dev_words` and the example book. All their questions and every second dialogue
+are asked with refusals turned off. The curve for selected text is fitted on passages of these books (the one that answers and the
 nearest one that does not) and on questions about short texts of public sets (`questions/dev_selected.jsonl`), which the
 section reader was not trained on.
 """
@@ -13,7 +13,7 @@ import asyncio
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -64,7 +64,9 @@ async def main() -> None:
     options = parser.parse_args()
     setattr(confidence, "answers", lambda *given: True)  # noqa: B010 - nothing is refused here
     setattr(confidence, "reader_confidence", lambda *given: 0.6)  # noqa: B010 - the curves may be of other signs
-    sets = [*load(options.books, "dev"), example_set()]
+    everyday = {one.name: one.questions for one in load(options.books, "dev_words")}
+    books = load(options.books, "dev")
+    sets = [*(replace(one, questions=one.questions + everyday.get(one.name, ())) for one in books), example_set()]
     rows: list[Row] = []
     selections: list[Row] = []
     for one in sets:

@@ -39,7 +39,7 @@ from training.section_reader.student import (
 )
 
 WRITTEN = Path(__file__).parent / "written"
-LOWER = 6  # layers that are not trained
+LOWER = 4  # layers that are not trained
 SHARES = {  # of the rows of a kind that are kept
     "words": 1.0,
     "new question": 0.9,
@@ -47,11 +47,13 @@ SHARES = {  # of the rows of a kind that are kept
     "old question": 0.25,
     "old turn": 0.25,
     "selected": 0.8,
-    "squad": 0.2,
+    "squad": 1.0,  # with two of four paragraphs
     "strong": 0.1,
+    "strange": 0.4,
 }
+AGAIN = "words"  # rows of this kind are learned twice in an epoch
 KEPT, USED = 6, 4  # passages of a row that are kept, and of those in one step
-SIZE, MICRO = 16, 24  # rows of a step; pairs that are computed together
+SIZE, MICRO = 16, 12  # rows of a step; pairs that are computed together
 SURE, TEMPERATURE = 4.0, 1.5
 
 
@@ -127,6 +129,8 @@ def forward(model: SectionReader, pairs: Sequence[Pair]) -> tuple[Any, list[Any]
 
 def few(row: Row, chance: random.Random, most: int = KEPT) -> Row:
     """The row with its answering passage, the nearest of the others, and two further ones."""
+    if row["set"] == "squad":
+        return row | {"passages": row["passages"][:2], "ignore": [at for at in row["ignore"] if at < 2]}
     if len(row["passages"]) <= most:
         return row
     others = [at for at in range(len(row["passages"])) if at != row["gold"] and at not in row["ignore"]]
@@ -184,15 +188,21 @@ def rows_to_learn(rows: Sequence[Row], chance: random.Random) -> list[Row]:
         if row["role"] != "train":
             continue
         known = {"selected": "selected", "squad": "squad"}.get(row["set"], "strong")
-        if "candidates" in row or chance.random() < SHARES[known]:
+        if "candidates" in row:
+            known = row["kind"] if row["kind"] == "strange" else AGAIN
+        if chance.random() < SHARES[known]:
             made.append(few(row, chance))
+            if row.get("kind") == AGAIN:
+                made.append(made[-1])
     return made
 
 
 def kept_apart(rows: Sequence[Row], chance: random.Random, most: int) -> list[Row]:
     """Rows that are not trained on: all in everyday words, and some of the others."""
     named = [
-        row | {"role": row.get("kind") or row["role"], "passages": row["passages"][:KEPT]}
+        row
+        | {"role": row.get("kind") or row["role"], "passages": row["passages"][:KEPT]}
+        | {"ignore": [at for at in row["ignore"] if at < KEPT]}
         for row in rows
         if row["role"] != "train"
     ]

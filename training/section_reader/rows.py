@@ -63,10 +63,9 @@ def with_strangers(known: Sequence[Row]) -> dict[str, list[Row]]:
     training = [book["set"] for book in known if book["role"] == "train"]
     for name in training:
         others = [row for other in training if other != name for row in asked[other] if not row["turn"]]
-        strange = {"answering": [], "in_doubt": [], "units": {}, "strange": True}
-        asked[name] = asked[name] + [
-            row | strange for row in chance.sample([row for row in others if "strange" not in row], ELSEWHERE)
-        ]
+        strange = {"answering": [], "in_doubt": [], "units": {}, "kind": "strange"}
+        own = [row for row in others if row.get("kind") != "strange"]
+        asked[name] = asked[name] + [row | strange for row in chance.sample(own, ELSEWHERE)]
     return asked
 
 

@@ -24,8 +24,8 @@ from chapterverse.trained import UNREAD, Passage, Read, SectionReader
 from chapterverse.units import units_of_text
 from chapterverse.writing import Reading
 
-CANDIDATES: Final = 8  # passages that may be read for a standalone question
-STEPS: Final = (0, 2, 4)  # starts of the batches: the two nearest passages first (for two cores), two more, the rest
+CANDIDATES: Final = 12  # passages that may be read for a standalone question
+STEPS: Final = (0, 2, 4, 8)  # starts of the batches: the two nearest passages first (for two cores), then more
 SURE: Final = 4.0  # logit of a certain answer; a passage is read only if it could win with this logit
 NEAR: Final = 8  # candidates for a follow-up: from the search near the last answer,
 AFTER: Final = 5  # from the search with the last question,
