@@ -3,9 +3,9 @@
     KEYLESS_BOOKS=FOLDER python -m bench.keyless.fit
 
 Uses the books of the splits `dev` and `dev_words` and the example book. All their questions and every second dialogue
-are asked with refusals turned off. The curve for selected text is fitted on passages of these books (the one that answers and the
-nearest one that does not) and on questions about short texts of public sets (`questions/dev_selected.jsonl`), which the
-section reader was not trained on.
+are asked with refusals turned off. The curve for selected text is fitted on passages of these books (the one that
+answers and the nearest one that does not) and on questions about short texts of public sets
+(`questions/dev_selected.jsonl`), which the section reader was not trained on.
 """
 
 import argparse
