@@ -125,6 +125,11 @@ def test_excerpt_has_at_most_most_words() -> None:
     assert len(excerpt("Paragraph 30", long).split()) <= MOST_WORDS
 
 
+def test_image_without_a_text_is_left_out() -> None:
+    text = "The painter is a class.\n\n[Image]\n\n[Image: a painted widget]\n\nIt draws widgets."
+    assert excerpt("It draws", text) == "The painter is a class.\n\n[Image: a painted widget]\n\nIt draws widgets."
+
+
 def test_shortened_list_ends_with_an_ellipsis() -> None:
     text = "Look at these:\n\n" + "".join(f"- Item {at}: {'word ' * 30}\n" for at in range(8))
     shown = excerpt("- Item 0", text)

@@ -91,6 +91,16 @@ async def test_last_answer_is_not_repeated() -> None:
     assert await shown(repeated) == []
 
 
+async def test_unit_of_the_last_answer_is_told_again_alone_where_nothing_else_comes_near() -> None:
+    text = "Arming is refused in a landing. Restart the mission to clear it."
+    given = after(text, text, {"Arming": -1.0, "Restart": 3.0}, marked=["Arming", "Restart"])
+    turn = replace(given.history[0], sources=({"quote": text},))
+    far = task("with a card?", [(chunk("Gazebo", text), 3.0), (chunk("Unity", UNITY), -2.0)], history=(turn,))
+    assert await quotes(replace(far, readings=(given.readings[0], far.readings[1]))) == [
+        "Restart the mission to clear it."
+    ]
+
+
 def after(text: str, shown_before: str, units: Mapping[str, float], marked: Sequence[str] = ()) -> Task:
     """A follow-up on a text that was partly shown before; `units` has the logit of a unit by its first word."""
     given = task("with a card?", [(chunk("Gazebo", text), 3.0)], history=(Turn("", "What is it?", shown_before),))

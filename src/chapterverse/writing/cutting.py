@@ -29,6 +29,7 @@ AROUND: Final = 25  # units considered on each side of the best one
 _ANNOUNCES = re.compile(r"(?::|\b(?:as follows|(?:see|shown) below|the following)\W{0,8})\s{0,8}$", re.IGNORECASE)
 _NUMBERED = re.compile(r"\(?(\d{1,4})[.)]\s")
 _FENCE = re.compile(r"\s*(?:`{3,}|~{3,})")
+_IMAGE = re.compile(r"^\[Image\]\n+", re.MULTILINE)  # an image without a text
 
 
 def announces(text: str) -> bool:
@@ -69,8 +70,20 @@ def cut_excerpt(
     lit = tuple(cutter.units[at] for at in span if at in cutter.lit)
     last_kinds = [unit.kind for unit in units[first + span[-1] : first + span[-1] + 2]]
     more = f"\n\n{MORE}" if last_kinds in (["item", "item"], ["row", "row"]) else ""  # the list or table goes on
+    return excerpt_of(passage, shown, question, heading, lit, more)
+
+
+def excerpt_of(
+    passage: IssuedPassage,
+    shown: Sequence[IssuedUnit],
+    question: str,
+    heading: str,
+    lit: Sequence[IssuedUnit] = (),
+    more: str = "",
+) -> Proven:
+    """Return a run of units as an excerpt, with those that answer highlighted: all of them if `lit` is empty."""
     excerpt = Statement(f"{_excerpt_text(passage, shown, question, heading)}{more}", shape="excerpt")
-    return Proven(excerpt, "quoted", shown, highlights=lit)
+    return Proven(excerpt, "quoted", tuple(shown), highlights=tuple(lit or shown))
 
 
 class _Cutter:
@@ -162,7 +175,7 @@ def _chance(logit: float) -> float:
 
 
 def _excerpt_text(passage: IssuedPassage, units: Sequence[IssuedUnit], question: str, heading: str) -> str:
-    """Return the text of a run of units after its introduction, with long code shortened."""
+    """Return the text of a run of units after its introduction, with long code shortened and without images."""
     pieces = [_introduction(units[0], heading)]
     place = units[0].start
     for unit in units:
@@ -170,7 +183,7 @@ def _excerpt_text(passage: IssuedPassage, units: Sequence[IssuedUnit], question:
             pieces += [passage.text[place - passage.offset : unit.start - passage.offset], _shortened(unit, question)]
             place = unit.end
     pieces.append(passage.text[place - passage.offset : units[-1].end - passage.offset])
-    return "".join(pieces)
+    return _IMAGE.sub("", "".join(pieces))
 
 
 def _introduction(first: IssuedUnit, heading: str) -> str:

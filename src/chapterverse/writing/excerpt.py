@@ -16,7 +16,7 @@ from chapterverse.evidence.statement import Statement
 from chapterverse.language import stems
 from chapterverse.trained import UNREAD, shared_reader
 from chapterverse.writing import Finished, Reading, Task, Writer, WriterEvent
-from chapterverse.writing.cutting import cut_excerpt, near_duplicates
+from chapterverse.writing.cutting import cut_excerpt, excerpt_of, near_duplicates
 
 NAME: Final = "excerpt"
 MOST: Final = 3  # excerpts in one answer
@@ -59,8 +59,8 @@ def _choose(task: Task) -> list[tuple[str, Proven]]:
     best = task.readings[0].score if task.readings else 0.0
     tied = CLOSE if task.history else TIED  # the meaning of a follow-up is less certain
     for passage, reading in zip(task.passages, task.readings, strict=False):
-        if len(chosen) == MOST or (chosen and reading.score < best - (CLOSE if parts else tied)):
-            break
+        if len(chosen) == MOST or reading.score < best - (CLOSE if parts or not chosen else tied):
+            break  # also if the best passage gives no excerpt: a much worse one does not answer
         shown = by_page[passage.chunk.page_id if passage.chunk else ""]
         if max(reading.units, key=lambda start: reading.units[start], default=None) in shown:
             continue  # its best unit is shown already
@@ -73,13 +73,27 @@ def _choose(task: Task) -> list[tuple[str, Proven]]:
             chosen.append((passage.place, excerpt))
             said |= says
             shown.update(unit.start for unit in excerpt.units)
-    return chosen
+    return chosen or _answered_before(task)
+
+
+def _answered_before(task: Task) -> list[tuple[str, Proven]]:
+    """Return the unit that answers best, alone, if the last answer showed it among others."""
+    if not task.readings or not task.history:
+        return []
+    passage, reading = task.passages[0], task.readings[0]
+    quotes = [str(source.get("quote")) for source in task.history[-1].sources]
+    best = max(passage.units, key=lambda unit: reading.units.get(unit.start, UNREAD))
+    among_others = any(best.text in quote and best.text != quote for quote in quotes)
+    return [(passage.place, excerpt_of(passage, [best], task.question, _heading(passage)))] if among_others else []
+
+
+def _heading(passage: IssuedPassage) -> str:
+    return (passage.chunk.section_heading or passage.chunk.page_title) if passage.chunk else ""
 
 
 def _cut(task: Task, passage: IssuedPassage, reading: Reading, shown: set[int]) -> Proven | None:
     """Return the excerpt of a passage and the text around it, without the units in `shown`."""
-    chunk = passage.chunk
-    heading = (chunk.section_heading or chunk.page_title) if chunk else ""
+    chunk, heading = passage.chunk, _heading(passage)
     scores = dict(reading.units)
     most = max(scores.values(), default=UNREAD) - 0.01
     for other, its in zip(task.passages, task.readings, strict=False):
