@@ -94,6 +94,14 @@ def test_excerpt_that_starts_with_for_example_includes_the_sentence_before() -> 
     assert found is not None and found.statement.text.startswith("Pass the same canvas twice. For example,")
 
 
+@pytest.mark.parametrize(
+    "opener", ["In each of these modes", "For any other painter", "The previous size", "Alternatively"]
+)
+def test_excerpt_does_not_begin_by_referring_to_the_sentence_before(opener: str) -> None:
+    text = f"Painters have a size. {opener}, colors are set once. They stay."
+    assert excerpt("They stay", text).startswith("Painters have a size.")
+
+
 def test_numbered_steps_start_with_their_lead_in_and_step_one() -> None:
     shown = excerpt("3. Restart")
     assert "To register a painter, do this:\n\n1. Write the class.\n2. Call the registry.\n3. Restart" in shown

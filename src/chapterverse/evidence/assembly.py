@@ -16,15 +16,18 @@ from chapterverse.evidence.statement import Statement
 # more ("Besides the key, …", "Nor does it …").
 _CONNECTIVE = re.compile(
     r"(?:however|but|also|additionally|in addition|furthermore|moreover|therefore|thus|hence|consequently|as a result|"
-    r"then|instead|likewise|similarly|conversely|nevertheless|nonetheless|finally|for example|for instance|that said|"
-    r"in contrast|by contrast|on the other hand|besides|besides this|meanwhile|next|afterwards|accordingly|and|or|"
+    r"then|instead|alternatively|likewise|similarly|conversely|nevertheless|nonetheless|finally|for example|"
+    r"for instance|that said|in contrast|by contrast|on the other hand|besides|besides this|meanwhile|next|"
+    r"afterwards|accordingly|and|or|"
     r"so|yet)(?P<comma>,)?\s+|(?:still|again|rather|in short|in other words|in particular|specifically)(?P<stop>,)\s+",
     re.IGNORECASE,
 )
 # Words at the beginning that refer to the statement before.
 _POINTS_BACK = re.compile(
     r"(?:it|its|it's|it’s|they|their|they're|them|this|these|that|those|such|he|she|his|her|both|neither|nor|otherwise|"
-    r"the (?:former|latter|same)|each of (?:them|these|those)|all of (?:them|these|those)|"
+    r"(?:(?:as in|in|for|from|to|with|on) )?"
+    r"(?:(?:the|all|any) (?:former|latter|same|others?|previous|preceding|above)|"
+    r"(?:each|all|any|some|most|none|one) of (?:them|these|those))|"
     r"(?:to do|for|with|in|after|because of|from|by|besides|without|if) (?:this|that|these|those|it|them|so|not))\b",
     re.IGNORECASE,
 )
