@@ -153,6 +153,34 @@ def test_text_boxes_are_read_once_after_their_paragraph() -> None:
     assert [part.text for part in draft.parts] == ["Before.", "In the box.", "1. a step", "After."]
 
 
+def test_deleted_and_hidden_text_boxes_are_not_read() -> None:
+    def box(text: str, style: str = "") -> str:
+        content = f"<w:txbxContent>{paragraph(text)}</w:txbxContent>"
+        return f"<w:r><w:rPr>{style}</w:rPr><w:pict>{content}</w:pict></w:r>"
+
+    runs = (
+        f"<w:del>{box('SECRET')}</w:del>",
+        f"<w:moveFrom>{box('SECRET')}</w:moveFrom>",
+        box("SECRET", "<w:vanish/>"),
+        box("SECRET", "<w:webHidden/>"),
+        box("Shown.", '<w:vanish w:val="0"/>'),
+    )
+    (draft,) = read(_document(word_file(paragraph("Before.", *runs))))
+    assert [part.text for part in draft.parts] == ["Before.", "Shown."]
+
+
+def test_code_has_only_its_visible_text() -> None:
+    box = f"<w:txbxContent>{paragraph('Callout')}</w:txbxContent>"
+    drawing = (
+        "<w:r><mc:AlternateContent xmlns:mc='mc'><mc:Choice><w:drawing><wp:docPr id='1' name='Box'/>"
+        f"{box}</w:drawing></mc:Choice><mc:Fallback><w:pict>{box}</w:pict></mc:Fallback></mc:AlternateContent></w:r>"
+    )
+    moved = f"<w:moveFrom>{_run('y = 2')}</w:moveFrom>"
+    body = paragraph("x = 1", _run("SECRET", "<w:vanish/>"), moved, drawing, style="Code")
+    (draft,) = read(_document(word_file(body)))
+    assert [(part.kind, part.text) for part in draft.parts] == [("code", "x = 1"), ("paragraph", "Callout")]
+
+
 def test_equations_are_tex_and_paragraphs_of_a_note_are_apart() -> None:
     def math(text: str) -> str:
         return f"<m:r><m:t>{text}</m:t></m:r>"
