@@ -143,6 +143,21 @@ def test_numbering_continues_over_text_and_restarts_if_the_list_says_so() -> Non
     assert [part.text for part in draft.parts] == ["1. one\n2. two", "Between.", "3. three", "1. anew", "End."]
 
 
+def test_numbers_continue_after_sub_items_that_follow_other_text() -> None:
+    numbering = NUMBERING.replace('w:val="bullet"', 'w:val="decimal"')
+    items = _item("inner one", 1) + _item("inner two", 1) + _item("two", 0) + _item("three", 0)
+    body = _item("one", 0) + paragraph("Between.") + items
+    files = {
+        "word/document.xml": f"<w:document {W}><w:body>{body}</w:body></w:document>",
+        "word/numbering.xml": numbering,
+    }
+    (draft,) = read(_document(_archive(files)))
+    lines = "\n".join(part.text for part in draft.parts).split("\n")
+    assert [line.strip() for line in lines] == [
+        *("1. one", "Between.", "1. inner one", "2. inner two", "2. two", "3. three")
+    ]
+
+
 def test_text_boxes_are_read_once_after_their_paragraph() -> None:
     box = f"<w:txbxContent>{paragraph('In the box.')}{_item('a step', 0)}</w:txbxContent>"
     drawing = (

@@ -28,6 +28,7 @@ _CONTENTS = re.compile(r"toc\b|toc ?\d|table of (?:contents|figures)|index ?\d|h
 _QUOTE = re.compile(r"(?:intense )?quote|block text|zitat")
 _WRAPPERS = ("sdt", "sdtContent", "customXml", "ins", "moveTo")  # elements around blocks or rows
 _LEFT_OUT = ("del", "moveFrom", "Fallback")  # elements with text that Word does not show
+_NO_ITEM: Final = -2  # in place of the number of a list's last item; no number follows it
 _OFF = ("0", "false", "off", "none")
 
 
@@ -255,7 +256,7 @@ class _Word:
             open_.pop()
         while len(open_) <= depth:
             self._to.open_list(ordered=place > 0, start=place or 1)
-            open_.append(place)
+            open_.append(_NO_ITEM if place else 0)
         open_[-1] = place
         self._to.item()
         self._to.paragraph(text)
