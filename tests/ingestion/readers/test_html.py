@@ -298,6 +298,13 @@ def test_figures_and_layout_tables_keep_captions_and_text() -> None:
     ]
 
 
+def test_code_with_line_numbers_has_the_caption_of_its_figure() -> None:
+    page = """<main><h1>T</h1><figure class="highlight js"><figcaption><span>src/app.js</span></figcaption><table><tr>
+    <td class="gutter"><pre>1</pre></td><td class="code"><pre>let a</pre></td></tr></table></figure>
+    <pre>let b</pre></main>"""
+    assert [(part.text, part.caption) for part in read(page).parts[1:]] == [("let a", "src/app.js"), ("let b", "")]
+
+
 def test_descriptions_of_the_same_term_are_one_field() -> None:
     page = "<h1>T</h1><dl><dt>Arm<dt>Hand<dd>It holds.<dd>It turns.<dt>Leg<dd>It walks.<dt>Tail</dl>"
     assert parts_of(page)[1:] == [
