@@ -7,6 +7,7 @@ import pytest
 
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document, Unreadable
+from chapterverse.ingestion.inline import plain
 from chapterverse.ingestion.readers import read
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" '
@@ -217,6 +218,33 @@ def test_equations_are_tex_and_paragraphs_of_a_note_are_apart() -> None:
     document = _document(_archive(files))
     page = compose(document, read(document)[0])
     assert page.text == ("# X\n\nSo $s=\\frac{a+b}{2}$ holds. (A note. More.)\n\n$$∑_i x^{10}+\\sqrt{y}(z)$$")
+
+
+@pytest.mark.parametrize(
+    ("equation", "tex"),
+    [
+        ('<m:acc><m:accPr><m:chr m:val="\u0305"/></m:accPr>E</m:acc>', "\\bar{x}"),
+        ("<m:acc>E</m:acc>", "\\hat{x}"),  # the accent of Word if it names none
+        ('<m:acc><m:accPr><m:chr m:val="\u20d7"/></m:accPr>E</m:acc>', "\\vec{x}"),
+        ('<m:acc><m:accPr><m:chr m:val="\u0331"/></m:accPr>E</m:acc>', "x\u0331"),  # TeX has no name for it
+        ('<m:bar><m:barPr><m:pos m:val="top"/></m:barPr>E</m:bar>', "\\overline{x}"),
+        ("<m:bar>E</m:bar>", "\\underline{x}"),
+        ("<m:groupChr>E</m:groupChr>", "\\underbrace{x}"),
+        (
+            '<m:groupChr><m:groupChrPr><m:chr m:val="\u23de"/><m:pos m:val="top"/></m:groupChrPr>E</m:groupChr>',
+            "\\overbrace{x}",
+        ),
+        (
+            '<m:groupChr><m:groupChrPr><m:chr m:val="→"/><m:pos m:val="top"/></m:groupChrPr>E</m:groupChr>',
+            "\\overset{→}{x}",
+        ),
+    ],
+)
+def test_equations_keep_accents_bars_and_braces(equation: str, tex: str) -> None:
+    inside = equation.replace("E<", "<m:e><m:r><m:t>x</m:t></m:r></m:e><")
+    body = paragraph("The mean ", f"<m:oMath xmlns:m='m'>{inside}</m:oMath>", " is.")
+    (draft,) = read(_document(word_file(body)))
+    assert plain(draft.parts[0].text) == f"The mean ${tex}$ is."
 
 
 def test_rows_of_an_inner_table_are_only_in_their_cell() -> None:
