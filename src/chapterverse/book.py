@@ -176,6 +176,7 @@ class PageRecord:
     last_modified: str = ""
     document: str = ""  # address of its document, if that differs from its own (an EPUB's chapter, a slug)
     edition: str = ""  # that of its page
+    recipe: str = ""  # version of readers and chunking that it was read with; empty: that of its edition
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +190,7 @@ class Edition:
     title: str = ""  # of the book, for people; empty: its name
     pages: int = 0
     calibration: Mapping[str, Any] | None = None  # map from cosine to relevance
-    recipe: str = ""  # version of readers and chunking
+    recipe: str = ""  # version of readers and chunking, the oldest of all its pages
 
     @property
     def key(self) -> str:
