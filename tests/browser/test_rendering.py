@@ -97,6 +97,14 @@ After.
 - A list of its own.
 """
 SECOND = "# Second\n\nWords.\n\n## Part two\n\nMore [back](first.md).\n"
+LINKS = """# Links
+
+[to a port](http://localhost:PORT/), [below](#über-uns), [out](https://else.test:80801/).
+
+## Über uns
+
+We.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -108,11 +116,17 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def pages(home: Path, tmp_path_factory: pytest.TempPathFactory) -> list[BookPage]:
     folder = tmp_path_factory.mktemp("book")
     dot = '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20"><circle cx="9" cy="9" r="9"/></svg>'
-    for name, text in (("first.md", FIRST), ("second.md", SECOND), ("nested.md", NESTED), ("dot.svg", dot)):
+    for name, text in (
+        ("first.md", FIRST),
+        ("second.md", SECOND),
+        ("nested.md", NESTED),
+        ("links.md", LINKS),
+        ("dot.svg", dot),
+    ):
         (folder / name).write_text(text)
     tree = Tree(str(folder), name="book")
     made = []
-    for name in ("first.md", "second.md", "nested.md"):
+    for name in ("first.md", "second.md", "nested.md", "links.md"):
         document = Document(f"book/{name}", name, "book", "markdown", (folder / name).read_bytes(), tree=tree)
         made.append(compose(document, read(document)[0]))
         keep_images(home, made[-1], lambda address: find_image(tree, address))
@@ -214,3 +228,19 @@ def test_evidence_is_marked_across_emphasis(page: Page, pages: list[BookPage], s
     page.goto(f"{server.url}/read/{pages[0].page_id}?quote={start}-{end}")
     expect(page.locator("mark.evidence").first).to_be_visible()
     assert "".join(page.locator("mark.evidence").all_text_contents()) == "slanted and strong word"
+
+
+@pytest.mark.parametrize("scripted_page", [True, False])
+def test_odd_addresses_and_encoded_anchors_are_links(
+    browser: Browser, server: Served, pages: list[BookPage], scripted_page: bool
+) -> None:
+    address = f"/read/{pages[3].page_id}"
+    with visiting(browser, server.url, address, java_script_enabled=scripted_page) as page:
+        if scripted_page:
+            page.locator("main .headed").first.wait_for()
+        links = page.locator("main > p").first.locator("a")
+        opened = [(link.text_content(), link.get_attribute("target")) for link in links.all()]
+        assert opened == [("to a port", "_blank"), ("below", None), ("out", "_blank")]
+        below = links.nth(1).get_attribute("href") or ""
+        assert below.partition("#")[2] == "book-%C3%BCber-uns"
+        assert page.locator("main h2").get_attribute("id") == "book-über-uns"

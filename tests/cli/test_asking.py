@@ -136,6 +136,7 @@ def test_text_and_json_output_have_the_same_answer(example_home: Path, database_
         (["x", "-f", "author=me"], "author"),
         (["x", "--session", "mine"], "session_id"),
         (["x", "--select", "no/such/file"], "No such file"),
+        (["x", "--select", "~no-such-user.md"], "No such file"),
         (["x", "--select", "."], "directory"),
         (["x", "--select", "long.txt"], f"at most {MAX_SELECTION_CHARS:,}"),
         (["x", "--select", "blank.txt"], "empty"),

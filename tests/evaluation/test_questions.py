@@ -61,6 +61,7 @@ def test_byte_order_mark_and_carriage_returns_are_accepted(tmp_path: Path) -> No
     ("line", "expected"),
     [
         ("{", "line 2: invalid JSON at column 2"),
+        ("[" * 100_000, "line 2: invalid JSON: nested too deeply"),
         ("[1]", "line 2: each line must be a JSON object"),
         ('{"answer": "x"}', "line 2: question: is required"),
         ('{"question": "  "}', "line 2: question"),

@@ -102,6 +102,16 @@ async def test_changed_quote_has_its_new_text(library: Library) -> None:
     assert (found.state, found.now) == ("changed", "Its battery lasts seven hours in calm water.")
 
 
+@pytest.mark.parametrize("now", ["The timeout is 300", "The timeout is 30.5"])
+async def test_number_that_goes_on_is_another_one(library: Library, now: str) -> None:
+    settings = HERON + "\n- port: 80\n- The timeout is 30\n"
+    await library.write(heron=settings)
+    quote = await library.quote("- The timeout is 30")
+    await library.write(heron=settings.replace("The timeout is 30", now))
+    found = await library.locate(quote)
+    assert (found.state, found.now) == ("changed", f"- {now}")
+
+
 async def test_quote_of_a_deleted_paragraph_or_page_is_gone(library: Library) -> None:
     quote = await library.quote(BATTERY)
     await library.write(heron=HERON.replace(BATTERY, ""))

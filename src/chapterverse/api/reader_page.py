@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from html import escape
 from pathlib import Path as FilePath
 from typing import Annotated, Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import RedirectResponse
@@ -188,7 +188,9 @@ class _Shell:
         def lead(target: str) -> Attributes | None:
             url, _, anchor = target.partition("#")
             if other := self.listing.page_at(url, found):
-                return {"href": self.href(other) + f"#{quote(f'book-{anchor}')}" if anchor else self.href(other)}
+                return {
+                    "href": self.href(other) + f"#{quote(f'book-{unquote(anchor)}')}" if anchor else self.href(other)
+                }
             away = re.match(r"(?:https?|mailto):", target, re.IGNORECASE)
             return {"href": target, "target": "_blank", "rel": "noopener"} if away else None
 

@@ -166,7 +166,12 @@ async def read_selection(name: str) -> str:
 
 
 def _content(name: str) -> bytes:
-    return sys.stdin.buffer.read() if name == "-" else Path(name).expanduser().read_bytes()
+    return sys.stdin.buffer.read() if name == "-" else file_named(name).read_bytes()
+
+
+def file_named(name: str) -> Path:
+    """Return the path of a file; `~` alone is the folder of the user, and other names may begin with it."""
+    return Path(name).expanduser() if name.startswith("~/") else Path(name)
 
 
 async def _text_in(name: str, format_: "Format", content: bytes) -> str:

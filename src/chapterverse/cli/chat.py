@@ -6,13 +6,12 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import CancelledError
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 from uuid import uuid4
 
 import click
 
-from chapterverse.cli.asking import answered, read_selection, selection_fields, start_conversations
+from chapterverse.cli.asking import answered, file_named, read_selection, selection_fields, start_conversations
 from chapterverse.cli.background import Background
 from chapterverse.cli.command import hint_for, reported, search_fields, search_options
 from chapterverse.errors import ChapterverseError, ConfigurationError
@@ -159,7 +158,7 @@ class Chat:
                 self._selection = None
                 show_note("Questions are about the book.")
             case ["/select", name]:
-                file = Path(name.strip()).expanduser().absolute()  # so that "-" means a file, not stdin
+                file = file_named(name.strip()).absolute()  # so that "-" means a file, not stdin
                 self._selection = (file.name, asyncio.run(read_selection(str(file))))
                 show_note(f"Questions are only about {file.name}; /select returns to the book.")
             case [word, *_]:

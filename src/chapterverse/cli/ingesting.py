@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 @click.option("--include", multiple=True, metavar="GLOB", help="Read only paths that match; may be repeated.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="Do not read paths that match; may be repeated.")
 @click.option("--max-pages", default=20_000, show_default=True, help="Stop a crawl after this many pages.")
-@click.option("--concurrency", default=4, show_default=True, help="Concurrent requests to a website.")
+@click.option(
+    "--concurrency", type=click.IntRange(min=1), default=4, show_default=True, help="Concurrent requests to a website."
+)
 @click.option("--allow-private", is_flag=True, help="Also read websites on loopback and private networks.")
 @click.option(
     "--workers",

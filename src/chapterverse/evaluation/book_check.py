@@ -9,6 +9,7 @@ The summary for a pull request quotes questions and pages in code spans, so that
 or link.
 """
 
+import os
 import re
 from collections.abc import Sequence
 from datetime import datetime
@@ -21,7 +22,7 @@ from chapterverse.evaluation.cases import Case, Ending
 from chapterverse.evaluation.contradictions import Conflict, QuotedPlace, conflicts_of
 from chapterverse.evaluation.files import load_model
 from chapterverse.evaluation.measures import LEAST_WORDS, contains, is_evidence, right, words_of
-from chapterverse.evaluation.quotes import Quote, State, locate
+from chapterverse.evaluation.quotes import Quote, State, locate, whole
 from chapterverse.models import Frozen
 from chapterverse.services import Services
 
@@ -201,7 +202,7 @@ def _shown(evidence: AnsweringQuote, case: Case, *, anywhere: bool = False) -> b
     """Whether an answer still shows the evidence, from the same page or from anywhere."""
     alone = anywhere and len(words_of(evidence.text)) >= LEAST_WORDS
     quotes = [citation.quote for citation in case.citations if alone or citation.page_id == evidence.page_id]
-    return any(contains(quote, evidence.text) or evidence.text in quote for quote in quotes)
+    return any(contains(quote, evidence.text) or whole(evidence.text).search(quote) for quote in quotes)
 
 
 def _known_right(case: Case) -> bool:
@@ -220,7 +221,7 @@ def _newly_contradicted(before: Outcome, now: Outcome) -> bool:
 def load_baseline(path: Path) -> Baseline | None:
     """Read a baseline; None if there is none."""
     wanted = "a baseline; make one with: chapterverse check QUESTIONS --save"
-    return load_model(Baseline, path, wanted) if path.exists() else None
+    return load_model(Baseline, path, wanted) if os.path.exists(path) else None  # noqa: PTH110 - Path.exists raises
 
 
 def headline(findings: Sequence[CheckFinding]) -> str:

@@ -111,6 +111,8 @@ def _read(line: str, number: int) -> Question:
         fields = json.loads(line)
     except json.JSONDecodeError as failure:
         raise ValueError(f"invalid JSON at column {failure.colno}: {failure.msg}") from None
+    except RecursionError:
+        raise ValueError("invalid JSON: nested too deeply") from None
     if not isinstance(fields, dict):
         raise ValueError("each line must be a JSON object: {…}")
     try:

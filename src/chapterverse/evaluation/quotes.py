@@ -54,7 +54,7 @@ class Standing:
 async def locate(quote: Quote, embedder: Embedder, index: Index) -> Standing:
     """Find a quote in the book."""
     own = await index.page(quote.page_id)
-    if own is not None and own.text[quote.start : quote.end] == quote.text:
+    if own and own.text[quote.start : quote.end] == quote.text and whole(quote.text).match(own.text, quote.start):
         return Standing("stands", own, quote.start, quote.end)
     pages = [own] if own else []
     if own is None or _nearest(quote, own) is None:
@@ -84,11 +84,18 @@ async def _found(quote: Quote, embedder: Embedder, index: Index) -> AsyncIterato
             yield page
 
 
+def whole(text: str) -> re.Pattern[str]:
+    """Return a pattern for a text with other blanks. A word or number at its beginning or end must not go on: `30` is
+    not found in `300` or `30.5`."""
+    before = r"(?<![A-Za-z0-9_])" if re.match(r"\s*[A-Za-z0-9_]", text) else ""
+    after = r"(?![A-Za-z0-9_]|[.,]\d)" if re.search(r"[A-Za-z0-9_]\s*$", text) else ""
+    return re.compile(before + r"\s+".join(map(re.escape, text.split())) + after)
+
+
 def _nearest(quote: Quote, page: Page) -> tuple[int, int] | None:
     """Return the position of the quote on a page, ignoring differences in blanks. Of several, return the one nearest to
     the earlier position."""
-    words = quote.text.split()
-    spans = [found.span() for found in re.finditer(r"\s+".join(map(re.escape, words)), page.text)] if words else []
+    spans = [found.span() for found in whole(quote.text).finditer(page.text)] if quote.text.strip() else []
     return min(spans, key=lambda span: abs(span[0] - quote.start), default=None)
 
 

@@ -86,17 +86,26 @@ function copyByCommand(text) {
   return copied;
 }
 
-/** Attributes of a link: other sites open in a new tab. */
+/** Attributes of a link: other sites, and addresses with a placeholder such as `http://localhost:PORT/`, open in a new tab. */
 export function leading(href) {
-  const away = href !== null && new URL(href, document.baseURI).origin !== location.origin;
+  const url = href !== null && URL.canParse(href, document.baseURI) ? new URL(href, document.baseURI) : null;
+  const away = href !== null && url?.origin !== location.origin;
   return { href, target: away && "_blank", rel: away && "noopener" };
 }
 
 /** The id of a heading of the book. The prefix prevents conflicts with ids of the page, such as `cv-search`. */
 export const bookId = (anchor) => `book-${anchor}`;
 
-/** The fragment of an address that links to a heading. */
-export const sectionHash = (anchor) => `#${encodeURIComponent(bookId(anchor))}`;
+/** The fragment of an address that links to a heading. The anchor may be percent-encoded already. */
+export function sectionHash(anchor) {
+  let name = anchor;
+  try {
+    name = decodeURIComponent(anchor);
+  } catch {
+    // not encoded: a percent sign of its own
+  }
+  return `#${encodeURIComponent(bookId(name))}`;
+}
 
 /** How to scroll: smoothly, unless the reader prefers reduced motion. */
 export function scrolling() {

@@ -141,9 +141,11 @@ function wordsOf(query) {
   return query.toLowerCase().match(/[\p{L}\p{N}_]{2,}/gu) ?? [];
 }
 
-/** A pattern for words that begin with one of these. */
+/** A pattern for words that begin with one of these. In scripts without blanks a word may stand anywhere. */
 function matching(words) {
-  return new RegExp(`(?<![\\p{L}\\p{N}_])(?:${words.join("|")})[\\p{L}\\p{N}_]*`, "iu");
+  const unspaced = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]/u;
+  const patterns = words.map((word) => (unspaced.test(word) ? word : `(?<![\\p{L}\\p{N}_])${word}[\\p{L}\\p{N}_]*`));
+  return new RegExp(patterns.join("|"), "iu");
 }
 
 function marked(text, words) {

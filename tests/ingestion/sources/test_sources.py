@@ -46,6 +46,7 @@ def test_path_opens_a_folder_or_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     [
         ("no/such/book", "no such file or folder: no/such/book"),
         ("", "no such file or folder: "),
+        ("x" * 300, "no such file or folder: x"),
         ("ftp://example.org/book", "only http and https addresses can be read: ftp://example.org/book"),
         ("file:///etc", "only http and https addresses can be read"),
         ("http://", "not the address of a website: http://"),

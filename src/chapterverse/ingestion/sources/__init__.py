@@ -1,6 +1,7 @@
 """Sources of pages: the protocol for websites, folders and files."""
 
 import glob
+import os
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -63,7 +64,7 @@ def open_source(spec: str, options: SourceOptions) -> Source:
     path = Path(spec)
     if spec.startswith("~/"):
         path = path.expanduser()
-    if not spec or not path.exists():
+    if not spec or not os.path.exists(path):  # noqa: PTH110 - Path.exists raises
         raise IngestionError(f"no such file or folder: {spec}")
     return _by_list(path, options) if path.is_file() and is_listing(path.name) else Folder(path, options)
 
