@@ -242,3 +242,15 @@ def test_block_quote_in_an_item_stays_in_it() -> None:
         ("run", 1),
         ("Two steps.", 0),
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("**8080** [1.1]", "**8080**"),
+        ("**Port 8080 [1.1]**", "**Port 8080**"),
+        ("**Answer: port 8080** [1.1]\n\n### Log\n\n", "**Answer: port 8080**"),
+    ],
+)
+def test_bold_line_that_names_units_is_a_statement(said: str, text: str) -> None:
+    assert statements_of(said)[0] == ("paragraph", text, "1.1")

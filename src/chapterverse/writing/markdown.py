@@ -203,7 +203,7 @@ class MarkdownParser:
         if _NO_WORD.fullmatch(text):
             return []
         self._block = replace(block, opens=False, marker="")
-        if block.shape == "paragraph" and block.opens and _BOLD_LINE.fullmatch(text):
+        if block.shape == "paragraph" and block.opens and not named and _BOLD_LINE.fullmatch(text):
             block = replace(block, shape="heading", level=7)
         return [replace(block, text=text, named=named)]
 
