@@ -254,3 +254,32 @@ def test_block_quote_in_an_item_stays_in_it() -> None:
 )
 def test_bold_line_that_names_units_is_a_statement(said: str, text: str) -> None:
     assert statements_of(said)[0] == ("paragraph", text, "1.1")
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("According to [1.1], the server uses 8080.", "the server uses 8080."),
+        ("As [1.1] explains, `--port` changes it.", "`--port` changes it."),
+        ("As stated in [1.1], the port is 8080.", "the port is 8080."),
+        ("In [1.1], the port is 8080.", "the port is 8080."),
+        ("The port is 8080, as [1.1] says.", "The port is 8080."),
+        ("The port, as stated in [1.1], is 8080.", "The port is 8080."),
+        ("The port is 8080 according to [1.1].", "The port is 8080."),
+        ("The port is 8080 (as stated in [1.1]).", "The port is 8080."),
+        ("The port is 8080 (see also [1.1]).", "The port is 8080."),
+        ("The port is 8080 (see also [1.1] and [1.1]).", "The port is 8080."),
+        ("Pick a value in [1, 4] for the level [1.1].", "Pick a value in [1, 4] for the level."),
+        ("If you are logged in [1.1], press Enter.", "If you are logged in, press Enter."),
+        ("The port is 8080 (the port to log in [1.1]).", "The port is 8080 (the port to log in)."),
+        ("Log in [1.1], then press Enter.", "Log in, then press Enter."),
+    ],
+)
+def test_unit_numbers_inside_a_sentence_do_not_damage_it(said: str, text: str) -> None:
+    assert statements_of(said) == [("paragraph", text, "1.1")]
+
+
+def test_several_units_may_introduce_a_sentence() -> None:
+    said = "According to [1.1] and [1.2], the port is 8080."
+    assert statements_of(said) == [("paragraph", "the port is 8080.", "1.1 1.2")]
+    assert statements_of(f"- The host is db. {said}") == [("item", "The host is db. the port is 8080.", "1.1 1.2")]

@@ -42,7 +42,15 @@ _LABEL = r"(?:(?:source|passage|unit|ref|doc)s?\s*+:?\s*+)?"
 _LIST = rf"{_LABEL}{_ONE}(?:\s*+(?:[,;–—-]|and|&)\s*+{_LABEL}{_ONE})*"
 _NUMBERS = re.compile(rf"(?:\[\s*+{_LIST}\s*+\]|【\s*+{_LIST}\s*+】)(?![(\w])", re.IGNORECASE)
 _BETWEEN = re.compile(r"\s*+(?:(?:[,;/&–—-]|and|or)\s*+)?")  # joins two brackets with numbers
-_WRAP = re.compile(r"(?<!\S)(?:(?P<paren>\()(?:see|source|units?)?|(?P<mark>[*_]{1,2}))$")  # around numbers
+_BARE_LIST = re.compile(r"\[[\d\s,;–—-]+\]")  # may also be a range or a list of values
+_CLAUSE = r"(?:according to|based on|per|as (?:[a-z]+ )?(?:in|by|from|per|under))"  # leads to the numbers after it
+_WRAP = re.compile(  # around numbers
+    rf"(?<!\S)(?:(?P<paren>\()(?:(?:see|source|units?)(?: also)?|from|in|{_CLAUSE})?|(?P<mark>[*_]{{1,2}}))$",
+    re.IGNORECASE,
+)
+_LEAD = re.compile(rf"(?:^(?:in|from)|(?:^|,? ){_CLAUSE}|(?:^|, )(?P<subject>as))$", re.IGNORECASE)
+_LEAD_END = re.compile(r",|(?=[.;:!?)]|$)")
+_VERB = re.compile(r" [a-z]+", re.IGNORECASE)  # "as [1.2] explains"
 _PART = re.compile(r"(\d{1,3})(?:\.(\d{1,4}))?(?:†[^,;\]】]*)?\s*([–—-])?")
 _INDEXED = re.compile(r"(?<![\w.])(?=[\w.]*[_.(])[^\W\d][\w.]{0,80}+(?:\(\))?(?<!\.)$")  # `a.b[0]` without backticks
 _HALF = re.compile(r"[\[【][^\]】\n]{0,60}$|\Z")  # a bracket that may still become a number, or the end
@@ -252,8 +260,11 @@ def _find_numbers(text: str) -> list[re.Match[str]]:
 
 
 def _without_numbers(text: str) -> tuple[str, tuple[UnitRef, ...]]:
-    """Return a text without its unit numbers, and the numbers in order without repeats."""
+    """Return a text without its unit numbers, and the numbers in order without repeats. A phrase such as "according to
+    [1.2]," goes with its numbers. Next to numbers such as `[1.2]`, a list such as `[1, 4]` is text."""
     found = _find_numbers(text)
+    if any("." in one[0] for one in found):
+        found = [one for one in found if not _BARE_LIST.fullmatch(one[0])]
     bare, at = "", 0
     for one in found:
         between = text[at : one.start()]
@@ -262,6 +273,11 @@ def _without_numbers(text: str) -> tuple[str, tuple[UnitRef, ...]]:
         wrap = _WRAP.search(bare)
         if wrap and text.startswith(close := ")" if wrap["paren"] else wrap["mark"], at):
             bare, at = bare[: wrap.start()].rstrip(), at + len(close)
+        elif lead := _LEAD.search(bare, max(0, len(bare) - _LOOK_AHEAD)):
+            verb = _VERB.match(text, at) if lead["subject"] else None
+            end = _LEAD_END.match(text, verb.end() if verb else at)
+            if end and (verb or not lead["subject"]):
+                bare, at = bare[: lead.start()], end.end()
     bare = (bare + text[at:].rstrip(" \t\n")).strip()
     return bare, tuple(dict.fromkeys(ref for one in found for ref in _refs(one[0])))
 
