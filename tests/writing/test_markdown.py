@@ -283,3 +283,19 @@ def test_several_units_may_introduce_a_sentence() -> None:
     said = "According to [1.1] and [1.2], the port is 8080."
     assert statements_of(said) == [("paragraph", "the port is 8080.", "1.1 1.2")]
     assert statements_of(f"- The host is db. {said}") == [("item", "The host is db. the port is 8080.", "1.1 1.2")]
+
+
+@pytest.mark.parametrize("mark", ["```bash", "~~~", "```bash      "])
+def test_fence_after_a_list_mark_is_a_code_block_of_the_item(mark: str) -> None:
+    text = f"1. {mark}\n   appd --port 8080\n   {mark[:3]}\n2. Next step [1.1].\n\nMore [1.3]."
+    found = parse(text)
+    assert [(one.shape, one.text, one.depth) for one in found] == [
+        ("code", "appd --port 8080", 1),
+        ("item", "Next step.", 0),
+        ("paragraph", "More.", 0),
+    ]
+    assert all(parse(text, seed) == found for seed in range(5))
+    assert statements_of("1. `appd` runs [1.1].\n- ```appd``` runs [1.1].") == [
+        ("item", "`appd` runs.", "1.1"),
+        ("item", "```appd``` runs.", "1.1"),
+    ]

@@ -27,6 +27,7 @@ _LINE = re.compile(
     r"|(?P<rule>[ \t]*(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|_{3,}|={2,})$)"
     r"|(?P<item>[ \t]*(?P<marker>[-*+•]|\d{1,4}[.)])[ \t]+(?=\S))"
 )
+_MAYBE_FENCE = re.compile(r"`{1,2}$|~{1,2}$|`{3}|~{3}")  # the text of an item, which may become a code block
 _BOLD_LINE = re.compile(r"\*\*[^*\n]{0,119}[^*\n.!?]\*\*:?|__[^_\n]{0,119}[^_\n.!?]__:?")
 _ROW_RULE = re.compile(r"(?=[^-]*-)[|:\- \t]++")
 _QUOTE = re.compile(r"^([ \t]*)(?:>[ \t]?)+")
@@ -96,7 +97,10 @@ class MarkdownParser:
         if self._fence or self._header:
             return False
         line = _QUOTE.sub(r"\1", self._line)
-        return len(line.lstrip()) >= _DECIDED and _kind(line)[0] in ("text", "item")
+        kind, mark = _kind(line)
+        if kind == "item" and mark and _MAYBE_FENCE.match(line, mark.end()):
+            return False
+        return len(line.lstrip()) >= _DECIDED and kind in ("text", "item")
 
     def _take(self, line: str) -> list[Statement]:
         """Begin, continue or end a block. An unfinished line has no line break. Returns the completed statements."""
@@ -117,11 +121,12 @@ class MarkdownParser:
             found += self._row(line)
         elif kind == "fence" and mark:
             self._leave_items(line)
-            self._fence = mark["fence_mark"]
-            self._block = Statement("", shape="code", depth=len(self._items), head=mark["language"])
+            self._open_code(mark)
         elif kind == "item" or (kind == "text" and self._block is None):
             self._open(line, mark, was_blank)
-        if kind in ("text", "item"):
+        if kind == "item" and mark and (fence := _LINE.match(line.rstrip("\n"), mark.end())) and fence["fence"]:
+            self._open_code(fence)
+        elif kind in ("text", "item"):
             self._text += line[mark.end() :] if mark else line.lstrip(" \t")
             self._inline = not line.endswith("\n")
         return found
@@ -144,6 +149,10 @@ class MarkdownParser:
         if item:
             self._items.append(_indent(line))
             self._block = replace(self._block, shape="item", marker=item["marker"].replace(")", "."))
+
+    def _open_code(self, fence: re.Match[str]) -> None:
+        self._fence = fence["fence_mark"]
+        self._block = Statement("", shape="code", depth=len(self._items), head=fence["language"])
 
     def _leave_items(self, line: str, was_blank: bool = True) -> None:
         """Leave the list items that do not contain this line, judged by its indent."""
