@@ -299,3 +299,28 @@ def test_fence_after_a_list_mark_is_a_code_block_of_the_item(mark: str) -> None:
         ("item", "`appd` runs.", "1.1"),
         ("item", "```appd``` runs.", "1.1"),
     ]
+
+
+def test_hard_break_ends_a_paragraph() -> None:
+    text = "**Port**: 8080 [1.6]  \n**Workers**: 4 [1.7]  \n**Log**: x [1.3]"
+    assert statements_of(text) == [
+        ("paragraph", "**Port**: 8080", "1.6"),
+        ("paragraph", "**Workers**: 4", "1.7"),
+        ("paragraph", "**Log**: x", "1.3"),
+    ]
+    assert all(parse(text, seed) == parse(text) for seed in range(10))
+    assert statements_of("**Port**  \nIt is 8080 [1.6].") == [
+        ("heading", "**Port**", ""),
+        ("paragraph", "It is 8080.", "1.6"),
+    ]
+
+
+def test_hard_break_before_numbers_or_in_an_item_does_not_separate_them_from_their_text() -> None:
+    assert statements_of("The port is 8080.  \n[1.6]") == [("paragraph", "The port is 8080.", "1.6")]
+    assert statements_of("1. **Install**  \n   Run `x` [1.6].") == [("item", "**Install** Run `x`.", "1.6")]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_splitting_a_long_line_before_a_hard_break_does_not_change_the_statements(seed: int) -> None:
+    text = "x" * (MAX_STATEMENT_CHARS - 1) + "  \nThe port is 8080 [1.1].\n"
+    assert parse(text, seed) == parse(text)

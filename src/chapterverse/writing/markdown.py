@@ -70,6 +70,8 @@ class MarkdownParser:
         self._fence = ""  # the mark that closes the open code block
         self._quoted = False  # whether the open code block is in a block quote
         self._blank = True  # the line before was blank
+        self._tail = ""  # the last characters that arrived
+        self._broken = False  # the line before ended in a hard break: two blanks
         self._items: list[int] = []  # indents of the list items around the current line
         self._header: Statement | None = None  # of the open table; its `head` is empty until the line below it arrives
 
@@ -80,10 +82,13 @@ class MarkdownParser:
             if self._inline:
                 self._text += piece
                 self._inline = not piece.endswith("\n")
-                continue
-            self._line += piece
-            if piece.endswith("\n") or self._is_decided():
-                found += self._take(self._line)
+            else:
+                self._line += piece
+                if piece.endswith("\n") or self._is_decided():
+                    found += self._take(self._line)
+            self._tail = (self._tail + piece)[-3:]
+            if piece.endswith("\n"):
+                self._broken = self._tail == "  \n"
         return found + self._sentences(ended=False)
 
     def finish(self) -> list[Statement]:
@@ -113,7 +118,7 @@ class MarkdownParser:
             kind = "row"
         found = [] if kind in ("row", "rule") else self._end_table()
         was_blank, self._blank = self._blank, kind == "blank"
-        if kind != "text" or self._block is None:
+        if kind != "text" or self._block is None or self._is_broken(line):
             found += self._end_block()
         if kind == "heading":
             found += self._heading(line.rstrip())
@@ -130,6 +135,12 @@ class MarkdownParser:
             self._text += line[mark.end() :] if mark else line.lstrip(" \t")
             self._inline = not line.endswith("\n")
         return found
+
+    def _is_broken(self, line: str) -> bool:
+        """Whether a hard break separates this line from the paragraph before it. Unit numbers belong to that
+        paragraph, and the lines of an item stay together, since the first is often its title."""
+        paragraph = self._block is not None and self._block.shape == "paragraph"
+        return self._broken and paragraph and not line.lstrip().startswith(("[", "【", "("))
 
     def _take_code(self, line: str) -> list[Statement]:
         """Continue or end the open code block. One in a block quote ends with the quote."""
