@@ -480,3 +480,14 @@ async def test_text_under_headings_is_shown_if_the_lead_in_before_them_is_withhe
     shown = await prove(text, evidence(), right(["On Linux", TRUE, "Logging", "It logs well."]))
     assert "7 ways" not in shown.text
     assert TRUE[:-1] in shown.text and "It logs well" in shown.text and shown.gate.counts.replaced == 0
+
+
+async def test_short_bold_answer_lines_and_code_in_a_list_mark_do_not_hide_text() -> None:
+    assert await heron("**8080** [1.2]\n\n### Log\n\nHeron logs to a file [1.5].") == (
+        "**8080** [1]\n\n### Log\n\nHeron logs to a file [2]."
+    )
+    assert await heron("**Port**: 8080 [1.2]  \nHeron logs to a file [1.5].") == (
+        "**Port**: 8080 [1]\n\nHeron logs to a file [2]."
+    )
+    shown = await heron("1. ```bash\n   heron --x\n   ```\n2. The default port is 8080 [1.2].\n\nIt is so [1.4].")
+    assert "The default port is 8080" in shown and "It is so" in shown

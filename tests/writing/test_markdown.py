@@ -242,3 +242,85 @@ def test_block_quote_in_an_item_stays_in_it() -> None:
         ("run", 1),
         ("Two steps.", 0),
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("**8080** [1.1]", "**8080**"),
+        ("**Port 8080 [1.1]**", "**Port 8080**"),
+        ("**Answer: port 8080** [1.1]\n\n### Log\n\n", "**Answer: port 8080**"),
+    ],
+)
+def test_bold_line_that_names_units_is_a_statement(said: str, text: str) -> None:
+    assert statements_of(said)[0] == ("paragraph", text, "1.1")
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("According to [1.1], the server uses 8080.", "the server uses 8080."),
+        ("As [1.1] explains, `--port` changes it.", "`--port` changes it."),
+        ("As stated in [1.1], the port is 8080.", "the port is 8080."),
+        ("In [1.1], the port is 8080.", "the port is 8080."),
+        ("The port is 8080, as [1.1] says.", "The port is 8080."),
+        ("The port, as stated in [1.1], is 8080.", "The port is 8080."),
+        ("The port is 8080 according to [1.1].", "The port is 8080."),
+        ("The port is 8080 (as stated in [1.1]).", "The port is 8080."),
+        ("The port is 8080 (see also [1.1]).", "The port is 8080."),
+        ("The port is 8080 (see also [1.1] and [1.1]).", "The port is 8080."),
+        ("Pick a value in [1, 4] for the level [1.1].", "Pick a value in [1, 4] for the level."),
+        ("If you are logged in [1.1], press Enter.", "If you are logged in, press Enter."),
+        ("The port is 8080 (the port to log in [1.1]).", "The port is 8080 (the port to log in)."),
+        ("Log in [1.1], then press Enter.", "Log in, then press Enter."),
+    ],
+)
+def test_unit_numbers_inside_a_sentence_do_not_damage_it(said: str, text: str) -> None:
+    assert statements_of(said) == [("paragraph", text, "1.1")]
+
+
+def test_several_units_may_introduce_a_sentence() -> None:
+    said = "According to [1.1] and [1.2], the port is 8080."
+    assert statements_of(said) == [("paragraph", "the port is 8080.", "1.1 1.2")]
+    assert statements_of(f"- The host is db. {said}") == [("item", "The host is db. the port is 8080.", "1.1 1.2")]
+
+
+@pytest.mark.parametrize("mark", ["```bash", "~~~", "```bash      "])
+def test_fence_after_a_list_mark_is_a_code_block_of_the_item(mark: str) -> None:
+    text = f"1. {mark}\n   appd --port 8080\n   {mark[:3]}\n2. Next step [1.1].\n\nMore [1.3]."
+    found = parse(text)
+    assert [(one.shape, one.text, one.depth) for one in found] == [
+        ("code", "appd --port 8080", 1),
+        ("item", "Next step.", 0),
+        ("paragraph", "More.", 0),
+    ]
+    assert all(parse(text, seed) == found for seed in range(5))
+    assert statements_of("1. `appd` runs [1.1].\n- ```appd``` runs [1.1].") == [
+        ("item", "`appd` runs.", "1.1"),
+        ("item", "```appd``` runs.", "1.1"),
+    ]
+
+
+def test_hard_break_ends_a_paragraph() -> None:
+    text = "**Port**: 8080 [1.6]  \n**Workers**: 4 [1.7]  \n**Log**: x [1.3]"
+    assert statements_of(text) == [
+        ("paragraph", "**Port**: 8080", "1.6"),
+        ("paragraph", "**Workers**: 4", "1.7"),
+        ("paragraph", "**Log**: x", "1.3"),
+    ]
+    assert all(parse(text, seed) == parse(text) for seed in range(10))
+    assert statements_of("**Port**  \nIt is 8080 [1.6].") == [
+        ("heading", "**Port**", ""),
+        ("paragraph", "It is 8080.", "1.6"),
+    ]
+
+
+def test_hard_break_before_numbers_or_in_an_item_does_not_separate_them_from_their_text() -> None:
+    assert statements_of("The port is 8080.  \n[1.6]") == [("paragraph", "The port is 8080.", "1.6")]
+    assert statements_of("1. **Install**  \n   Run `x` [1.6].") == [("item", "**Install** Run `x`.", "1.6")]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_splitting_a_long_line_before_a_hard_break_does_not_change_the_statements(seed: int) -> None:
+    text = "x" * (MAX_STATEMENT_CHARS - 1) + "  \nThe port is 8080 [1.1].\n"
+    assert parse(text, seed) == parse(text)

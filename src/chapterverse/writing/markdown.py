@@ -27,6 +27,7 @@ _LINE = re.compile(
     r"|(?P<rule>[ \t]*(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|_{3,}|={2,})$)"
     r"|(?P<item>[ \t]*(?P<marker>[-*+•]|\d{1,4}[.)])[ \t]+(?=\S))"
 )
+_MAYBE_FENCE = re.compile(r"`{1,2}$|~{1,2}$|`{3}|~{3}")  # the text of an item, which may become a code block
 _BOLD_LINE = re.compile(r"\*\*[^*\n]{0,119}[^*\n.!?]\*\*:?|__[^_\n]{0,119}[^_\n.!?]__:?")
 _ROW_RULE = re.compile(r"(?=[^-]*-)[|:\- \t]++")
 _QUOTE = re.compile(r"^([ \t]*)(?:>[ \t]?)+")
@@ -42,7 +43,15 @@ _LABEL = r"(?:(?:source|passage|unit|ref|doc)s?\s*+:?\s*+)?"
 _LIST = rf"{_LABEL}{_ONE}(?:\s*+(?:[,;–—-]|and|&)\s*+{_LABEL}{_ONE})*"
 _NUMBERS = re.compile(rf"(?:\[\s*+{_LIST}\s*+\]|【\s*+{_LIST}\s*+】)(?![(\w])", re.IGNORECASE)
 _BETWEEN = re.compile(r"\s*+(?:(?:[,;/&–—-]|and|or)\s*+)?")  # joins two brackets with numbers
-_WRAP = re.compile(r"(?<!\S)(?:(?P<paren>\()(?:see|source|units?)?|(?P<mark>[*_]{1,2}))$")  # around numbers
+_BARE_LIST = re.compile(r"\[[\d\s,;–—-]+\]")  # may also be a range or a list of values
+_CLAUSE = r"(?:according to|based on|per|as (?:[a-z]+ )?(?:in|by|from|per|under))"  # leads to the numbers after it
+_WRAP = re.compile(  # around numbers
+    rf"(?<!\S)(?:(?P<paren>\()(?:(?:see|source|units?)(?: also)?|from|in|{_CLAUSE})?|(?P<mark>[*_]{{1,2}}))$",
+    re.IGNORECASE,
+)
+_LEAD = re.compile(rf"(?:^(?:in|from)|(?:^|,? ){_CLAUSE}|(?:^|, )(?P<subject>as))$", re.IGNORECASE)
+_LEAD_END = re.compile(r",|(?=[.;:!?)]|$)")
+_VERB = re.compile(r" [a-z]+", re.IGNORECASE)  # "as [1.2] explains"
 _PART = re.compile(r"(\d{1,3})(?:\.(\d{1,4}))?(?:†[^,;\]】]*)?\s*([–—-])?")
 _INDEXED = re.compile(r"(?<![\w.])(?=[\w.]*[_.(])[^\W\d][\w.]{0,80}+(?:\(\))?(?<!\.)$")  # `a.b[0]` without backticks
 _HALF = re.compile(r"[\[【][^\]】\n]{0,60}$|\Z")  # a bracket that may still become a number, or the end
@@ -61,6 +70,8 @@ class MarkdownParser:
         self._fence = ""  # the mark that closes the open code block
         self._quoted = False  # whether the open code block is in a block quote
         self._blank = True  # the line before was blank
+        self._tail = ""  # the last characters that arrived
+        self._broken = False  # the line before ended in a hard break: two blanks
         self._items: list[int] = []  # indents of the list items around the current line
         self._header: Statement | None = None  # of the open table; its `head` is empty until the line below it arrives
 
@@ -71,10 +82,13 @@ class MarkdownParser:
             if self._inline:
                 self._text += piece
                 self._inline = not piece.endswith("\n")
-                continue
-            self._line += piece
-            if piece.endswith("\n") or self._is_decided():
-                found += self._take(self._line)
+            else:
+                self._line += piece
+                if piece.endswith("\n") or self._is_decided():
+                    found += self._take(self._line)
+            self._tail = (self._tail + piece)[-3:]
+            if piece.endswith("\n"):
+                self._broken = self._tail == "  \n"
         return found + self._sentences(ended=False)
 
     def finish(self) -> list[Statement]:
@@ -88,7 +102,10 @@ class MarkdownParser:
         if self._fence or self._header:
             return False
         line = _QUOTE.sub(r"\1", self._line)
-        return len(line.lstrip()) >= _DECIDED and _kind(line)[0] in ("text", "item")
+        kind, mark = _kind(line)
+        if kind == "item" and mark and _MAYBE_FENCE.match(line, mark.end()):
+            return False
+        return len(line.lstrip()) >= _DECIDED and kind in ("text", "item")
 
     def _take(self, line: str) -> list[Statement]:
         """Begin, continue or end a block. An unfinished line has no line break. Returns the completed statements."""
@@ -101,7 +118,7 @@ class MarkdownParser:
             kind = "row"
         found = [] if kind in ("row", "rule") else self._end_table()
         was_blank, self._blank = self._blank, kind == "blank"
-        if kind != "text" or self._block is None:
+        if kind != "text" or self._block is None or self._is_broken(line):
             found += self._end_block()
         if kind == "heading":
             found += self._heading(line.rstrip())
@@ -109,14 +126,21 @@ class MarkdownParser:
             found += self._row(line)
         elif kind == "fence" and mark:
             self._leave_items(line)
-            self._fence = mark["fence_mark"]
-            self._block = Statement("", shape="code", depth=len(self._items), head=mark["language"])
+            self._open_code(mark)
         elif kind == "item" or (kind == "text" and self._block is None):
             self._open(line, mark, was_blank)
-        if kind in ("text", "item"):
+        if kind == "item" and mark and (fence := _LINE.match(line.rstrip("\n"), mark.end())) and fence["fence"]:
+            self._open_code(fence)
+        elif kind in ("text", "item"):
             self._text += line[mark.end() :] if mark else line.lstrip(" \t")
             self._inline = not line.endswith("\n")
         return found
+
+    def _is_broken(self, line: str) -> bool:
+        """Whether a hard break separates this line from the paragraph before it. Unit numbers belong to that
+        paragraph, and the lines of an item stay together, since the first is often its title."""
+        paragraph = self._block is not None and self._block.shape == "paragraph"
+        return self._broken and paragraph and not line.lstrip().startswith(("[", "【", "("))
 
     def _take_code(self, line: str) -> list[Statement]:
         """Continue or end the open code block. One in a block quote ends with the quote."""
@@ -136,6 +160,10 @@ class MarkdownParser:
         if item:
             self._items.append(_indent(line))
             self._block = replace(self._block, shape="item", marker=item["marker"].replace(")", "."))
+
+    def _open_code(self, fence: re.Match[str]) -> None:
+        self._fence = fence["fence_mark"]
+        self._block = Statement("", shape="code", depth=len(self._items), head=fence["language"])
 
     def _leave_items(self, line: str, was_blank: bool = True) -> None:
         """Leave the list items that do not contain this line, judged by its indent."""
@@ -203,7 +231,7 @@ class MarkdownParser:
         if _NO_WORD.fullmatch(text):
             return []
         self._block = replace(block, opens=False, marker="")
-        if block.shape == "paragraph" and block.opens and _BOLD_LINE.fullmatch(text):
+        if block.shape == "paragraph" and block.opens and not named and _BOLD_LINE.fullmatch(text):
             block = replace(block, shape="heading", level=7)
         return [replace(block, text=text, named=named)]
 
@@ -252,8 +280,11 @@ def _find_numbers(text: str) -> list[re.Match[str]]:
 
 
 def _without_numbers(text: str) -> tuple[str, tuple[UnitRef, ...]]:
-    """Return a text without its unit numbers, and the numbers in order without repeats."""
+    """Return a text without its unit numbers, and the numbers in order without repeats. A phrase such as "according to
+    [1.2]," goes with its numbers. Next to numbers such as `[1.2]`, a list such as `[1, 4]` is text."""
     found = _find_numbers(text)
+    if any("." in one[0] for one in found):
+        found = [one for one in found if not _BARE_LIST.fullmatch(one[0])]
     bare, at = "", 0
     for one in found:
         between = text[at : one.start()]
@@ -262,6 +293,11 @@ def _without_numbers(text: str) -> tuple[str, tuple[UnitRef, ...]]:
         wrap = _WRAP.search(bare)
         if wrap and text.startswith(close := ")" if wrap["paren"] else wrap["mark"], at):
             bare, at = bare[: wrap.start()].rstrip(), at + len(close)
+        elif lead := _LEAD.search(bare, max(0, len(bare) - _LOOK_AHEAD)):
+            verb = _VERB.match(text, at) if lead["subject"] else None
+            end = _LEAD_END.match(text, verb.end() if verb else at)
+            if end and (verb or not lead["subject"]):
+                bare, at = bare[: lead.start()], end.end()
     bare = (bare + text[at:].rstrip(" \t\n")).strip()
     return bare, tuple(dict.fromkeys(ref for one in found for ref in _refs(one[0])))
 
