@@ -150,6 +150,7 @@ def test_run_lowers_top_k_to_the_maximum_with_a_warning(server: Served, script: 
         ({"query": "x", "\ud83d": 1}, "half of a character"),
         ({"query": "x", "metadata": {"deep": {"er": 1}}}, "metadata"),
         ({"query": "x", "metadata": {str(number): 1 for number in range(21)}}, "metadata"),
+        ({"query": "x", "user_id": "me", "metadata": {str(number): 1 for number in range(20)}}, "metadata"),
         ({"query": "x", "module_filter": "a", "filters": {"module": "b"}}, "module_filter"),
     ],
 )
