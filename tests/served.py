@@ -12,7 +12,7 @@ import httpx2
 import uvicorn
 from fastapi import FastAPI
 
-from chapterverse.api.wire import BoundedHttp
+from chapterverse.cli.running import server_options
 from chapterverse.main import create_app
 from chapterverse.settings import Settings
 
@@ -63,16 +63,8 @@ def serve(
         prepare(app)
     if heartbeat is not None:
         app.state.heartbeat = heartbeat
-    config = uvicorn.Config(
-        app,
-        host="127.0.0.1",
-        port=port,
-        http=BoundedHttp,
-        log_level="warning",
-        lifespan="on",
-        proxy_headers=False,
-        timeout_graceful_shutdown=1,
-    )
+    changed = {"log_level": "warning", "lifespan": "on", "timeout_graceful_shutdown": 1}
+    config = uvicorn.Config(app, host="127.0.0.1", port=port, **server_options() | changed)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

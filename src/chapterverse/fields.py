@@ -28,9 +28,17 @@ MAX_COMMENT_CHARS = 1000
 _UUID4 = r"^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-4[0-9A-Fa-f]{3}-[89ABab][0-9A-Fa-f]{3}-[0-9A-Fa-f]{12}$"
 
 
-def _refuse_nul(text: str) -> str:
+_HALF_CHARACTER = "has half of a character (a lone UTF-16 surrogate); remove it and send the text again"
+
+
+def _refuse_unstorable(text: str) -> str:
+    """Refuse what the database cannot store and a language model cannot be sent."""
     if "\x00" in text:
         raise ValueError("must not contain the NUL character; remove it and send the text again")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(_HALF_CHARACTER) from None
     return text
 
 
@@ -62,22 +70,28 @@ def _turn_id(value: str) -> str:
 def _metadata_value(value: object, read: ValidatorFunctionWrapHandler) -> object:
     try:
         return read(value)
-    except ValidationError:  # has an error for each type that it could be
-        raise ValueError(
-            "must be a text of up to 500 characters, a number, true, false, null or a list of up to 20 texts"
-        ) from None
+    except ValidationError as failure:  # has an error for each type that it could be
+        ours = (problem(error) for error in failure.errors() if error["type"] == "value_error")
+        kinds = "must be a text of up to 500 characters, a number, true, false, null or a list of up to 20 texts"
+        raise ValueError(next(ours, kinds)) from None
 
 
 # Lengths are checked first, so that their errors are reported as such. The patterns are for the OpenAPI schema; the
 # validators check the same with better messages.
 _PLAIN: JsonDict = {"pattern": r"^[^\x00]*$"}
 _NOT_BLANK: JsonDict = {"pattern": r"^[^\x00]*[^\s\x00][^\x00]*$"}
-Text = Annotated[str, Field(json_schema_extra=_PLAIN), AfterValidator(_refuse_nul)]
+Text = Annotated[str, Field(json_schema_extra=_PLAIN), AfterValidator(_refuse_unstorable)]
 Query = Annotated[
-    str, Field(min_length=1, max_length=MAX_QUERY_CHARS, json_schema_extra=_NOT_BLANK), AfterValidator(_refuse_nul)
+    str,
+    Field(min_length=1, max_length=MAX_QUERY_CHARS, json_schema_extra=_NOT_BLANK),
+    AfterValidator(_refuse_unstorable),
 ]
-Selection = Annotated[str, Field(max_length=MAX_SELECTION_CHARS, json_schema_extra=_PLAIN), AfterValidator(_refuse_nul)]
-Prefix = Annotated[str, Field(min_length=1, max_length=2000, json_schema_extra=_NOT_BLANK), AfterValidator(_refuse_nul)]
+Selection = Annotated[
+    str, Field(max_length=MAX_SELECTION_CHARS, json_schema_extra=_PLAIN), AfterValidator(_refuse_unstorable)
+]
+Prefix = Annotated[
+    str, Field(min_length=1, max_length=2000, json_schema_extra=_NOT_BLANK), AfterValidator(_refuse_unstorable)
+]
 _Several = Annotated[list[Text], Field(min_length=1, max_length=100)]
 OneOrMore = Annotated[_Several, BeforeValidator(_as_list, json_schema_input_type=Text | _Several)]
 Score = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -93,7 +107,9 @@ _MetadataValue = Annotated[
 ThreadMetadata = Annotated[dict[_MetadataName, _MetadataValue], Field(max_length=20)]
 SessionId = Annotated[str, AfterValidator(_uuid4), Field(json_schema_extra={"format": "uuid", "pattern": _UUID4})]
 TurnId = Annotated[str, AfterValidator(_turn_id), Field(json_schema_extra={"format": "uuid", "pattern": _UUID4})]
-Comment = Annotated[str, Field(max_length=MAX_COMMENT_CHARS, json_schema_extra=_PLAIN), AfterValidator(_refuse_nul)]
+Comment = Annotated[
+    str, Field(max_length=MAX_COMMENT_CHARS, json_schema_extra=_PLAIN), AfterValidator(_refuse_unstorable)
+]
 
 
 # Our messages by Pydantic's error type: the problem and, for common mistakes, what to do.
@@ -118,6 +134,7 @@ _WORDS = {
     "string_pattern_mismatch": "must match {pattern}",
     "string_too_long": "has {length:,} characters; shorten it to {max_length:,} or fewer",
     "string_too_short": "has {length:,} characters; it must have {min_length:,} or more",
+    "string_unicode": _HALF_CHARACTER,
     "string_type": "must be a text",
     "too_long": "must have {max_length:,} values or fewer",
     "too_short": "must have {min_length:,} or more values",

@@ -21,7 +21,7 @@ from fastapi.middleware.cors import CORSMiddleware
 from chapterverse import __version__, answering
 from chapterverse.api import book, errors, feedback, llms_txt, reader_page, sessions, suggestions, web, widget
 from chapterverse.api.access.guard import BodyLimit, Guard
-from chapterverse.api.access.hosts import AllowedHosts
+from chapterverse.api.access.hosts import AllowedHosts, ForwardedScheme
 from chapterverse.api.access.rates import RateLimits
 from chapterverse.api.access.slots import SlotQueue
 from chapterverse.api.chat import routes as chat
@@ -139,6 +139,7 @@ def _wrap(app: FastAPI, settings: Settings, rates: RateLimits, telemetry: Teleme
         )
     app.add_middleware(RefusedOrigins, allowed=settings.cors_origins)
     app.add_middleware(AllowedHosts, settings=settings)
+    app.add_middleware(ForwardedScheme, settings=settings)
     app.add_middleware(SafeHeaders)
     app.add_middleware(RequestLog, telemetry=telemetry)
     app.add_middleware(RequestIds)

@@ -179,7 +179,7 @@ class Settings(BaseSettings):
         "loopback address localhost, this machine's name and IP addresses, else any.",
     )
     trusted_proxies: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
-        (), description="Comma-separated addresses or networks of proxies whose X-Forwarded-For is trusted."
+        (), description="Comma-separated addresses or networks of proxies whose X-Forwarded-For and -Proto are trusted."
     )
     book_title: str | None = Field(
         None, max_length=200, description="Name of the book on the reader page; default: that of its folder or website."

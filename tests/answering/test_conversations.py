@@ -10,6 +10,7 @@ import pytest
 
 from chapterverse.answering import prepare
 from chapterverse.conversations.turns import Turn
+from chapterverse.errors import ConversationsUnavailable
 from chapterverse.models import ChatRequest, SearchFilters
 from chapterverse.services import Services
 from chapterverse.settings import Settings
@@ -293,6 +294,24 @@ async def test_topic_is_set_once_after_five_turns(asking_llm: Services) -> None:
     assert topics[:4] == [None] * 4
     assert topics[4] is not None and topics[4].startswith("What is ROS 2?") and len(topics[4]) <= 200
     assert set(topics[4:]) == {topics[4]}
+
+
+@pytest.mark.parametrize("failure", [ConversationsUnavailable("no topic today"), TimeoutError("no topic today")])
+async def test_turn_is_stored_even_if_its_topic_is_not(
+    keyless: Services, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, failure: Exception
+) -> None:
+    session = str(uuid4())
+    for _ in range(4):
+        await ask(keyless, "What is ROS 2?", session_id=session)
+
+    async def fail(*_: object) -> None:
+        raise failure
+
+    monkeypatch.setattr(keyless.conversations, "set_topic", fail)
+    answer = await ask(keyless, "What is tf2?", session_id=session)
+    assert "no topic today" in caplog.text and "turn was not stored" not in caplog.text
+    assert answer.metadata.stored
+    assert len(await keyless.conversations.recent(session, 20)) == 5
 
 
 async def test_refusal_is_stored_and_sent_as_history(asking_llm: Services, llm: LlmStub) -> None:

@@ -69,6 +69,11 @@ async def ask(url: str, statement: str) -> object:
         await connection.close()
 
 
+def shown_in(failure: ConversationsUnavailable) -> str:
+    """What a caller over HTTP sees of it."""
+    return f"{failure.message} {failure.details}"
+
+
 @pytest.fixture
 def directory(cluster: Path) -> Iterator[Path]:
     yield cluster
@@ -321,11 +326,13 @@ def test_postgres_of_another_package_is_found(tmp_path: Path, monkeypatch: pytes
 
 
 async def test_missing_binaries_and_wrong_versions_are_reported(
-    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Any caller sees these errors, so the paths of the server are only in the log."""
     server = EmbeddedPostgres(directory, fast=True)
-    with pytest.raises(ConversationsUnavailable, match="has no postgres, initdb, pg_ctl"):
+    with pytest.raises(ConversationsUnavailable, match="has no postgres, initdb, pg_ctl") as failure:
         await EmbeddedPostgres(directory, programs=tmp_path, fast=True).start()
+    assert str(tmp_path) not in shown_in(failure.value) and str(tmp_path) in caplog.text
 
     monkeypatch.setattr(paths, "WHEELS", {})
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -338,9 +345,21 @@ async def test_missing_binaries_and_wrong_versions_are_reported(
     version.write_text("9\n")
     with pytest.raises(ConversationsUnavailable, match="did not start") as failure:
         await server.start()
-    assert "PostgreSQL version 9" in str(failure.value.details)
+    assert "PostgreSQL version 9" in caplog.text
+    assert failure.value.details is None, "lines of Postgres have paths"
     version.write_text(right)
 
     (tmp_path / "file").touch()
-    with pytest.raises(ConversationsUnavailable, match="cannot be used"):
+    with pytest.raises(ConversationsUnavailable, match="cannot be used") as failure:
         await EmbeddedPostgres(tmp_path / "file").start()
+    assert failure.value.details == {"reason": "FileExistsError"}
+    assert str(tmp_path / "file") not in shown_in(failure.value) and str(tmp_path / "file") in caplog.text
+
+
+def test_missing_folder_is_reported_without_its_path(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    server = EmbeddedPostgres(tmp_path / "gone")
+    server._data = tmp_path / "gone" / "data", 1
+    for _ in range(3):
+        reason = server.lost()
+        assert reason and "is missing" in reason and str(tmp_path) not in reason
+    assert caplog.text.count(str(tmp_path)) == 1, "it is asked for each turn"

@@ -405,16 +405,23 @@ async def _keep(turn: Turn, prepared: Prepared, services: Services) -> bool:
     """Store the turn, and return whether it was stored."""
     if not prepared.remembered:
         return False
-    left = prepared.deadline - STORE_TIMEOUT_RESERVE - time.perf_counter()
     try:
-        async with asyncio.timeout(max(0.0, left)):
+        async with asyncio.timeout(_left_to_store(prepared)):
             await services.conversations.store(turn)
-            if prepared.topic:
-                await services.conversations.set_topic(turn.session_id, prepared.topic)
     except (ConversationsUnavailable, TimeoutError) as failure:
         log.warning("a turn was not stored: %s", failure)
         return False
+    if prepared.topic:
+        try:
+            async with asyncio.timeout(_left_to_store(prepared)):
+                await services.conversations.set_topic(turn.session_id, prepared.topic)
+        except (ConversationsUnavailable, TimeoutError) as failure:
+            log.warning("the topic of a conversation was not stored: %s", failure)
     return True
+
+
+def _left_to_store(prepared: Prepared) -> float:
+    return max(0.0, prepared.deadline - STORE_TIMEOUT_RESERVE - time.perf_counter())
 
 
 def _search_request(prepared: Prepared, services: Services) -> RetrievalRequest:

@@ -41,10 +41,20 @@ class EditionPaths:
             await self._app(scope, receive, send)
         elif found[2] is None:  # add the final slash: addresses in the page are relative to this folder
             await RedirectResponse(f"./{quote(found[1], safe='@')}/")(scope, receive, send)
+        elif found[2].endswith("/") and found[2].strip("/"):  # FastAPI would redirect to all books
+            await RedirectResponse(_without_final_slash(found[2], scope))(scope, receive, send)
         else:
             path = scope.get("root_path", "") + found[2]
             inner_scope = {**scope, "path": path, "raw_path": path.encode(), _EDITION: found[1]}
             await self._app(inner_scope, receive, send)
+
+
+def _without_final_slash(path: str, scope: Scope) -> str:
+    """The relative address of a path without the slashes at its end. A proxy may have removed the path's beginning."""
+    shorter = path.rstrip("/")
+    query = scope.get("query_string", b"").decode("latin-1")
+    up = "../" * (len(path) - len(shorter))
+    return f"{up}{quote(shorter.rpartition('/')[2], safe='')}{query and f'?{query}'}"
 
 
 def edition_of(scope: Scope) -> SearchFilters | None:

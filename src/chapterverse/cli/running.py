@@ -36,7 +36,6 @@ def serve(host: str, port: int, workers: int) -> int:
     from uvicorn import supervisors
     from uvicorn.config import STARTUP_FAILURE
 
-    from chapterverse.api.wire import BoundedHttp
     from chapterverse.settings import Settings
     from chapterverse.terminal import err, show_error
     from chapterverse.wiring import check_engines
@@ -52,16 +51,12 @@ def serve(host: str, port: int, workers: int) -> int:
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         err.print(f"The book: {address}/   The API: {address}/docs   Ctrl-C stops.")
     options: dict[str, Any] = {
+        **server_options(),
         "factory": True,
         "host": host,
         "port": port,
-        "http": BoundedHttp,
         "workers": workers,
-        "log_level": "info",
-        "access_log": False,
-        "timeout_graceful_shutdown": 10,
         "timeout_worker_healthcheck": 30,  # the default of 5 s kills workers that start slowly on a busy machine
-        "server_header": False,
     }
     application = "chapterverse.main:create_app"
     if workers == 1:
@@ -73,6 +68,20 @@ def serve(host: str, port: int, workers: int) -> int:
         supervisor.run()
     # uvicorn stops if a worker cannot start, but does not report it.
     return int(any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes))
+
+
+def server_options() -> dict[str, Any]:
+    """The options of uvicorn that do not depend on the command line. The tests start their servers with them."""
+    from chapterverse.api.wire import BoundedHttp
+
+    return {
+        "http": BoundedHttp,
+        "log_level": "info",
+        "access_log": False,
+        "proxy_headers": False,  # `Clients` and `ForwardedScheme` read them, only from TRUSTED_PROXIES
+        "timeout_graceful_shutdown": 10,
+        "server_header": False,
+    }
 
 
 @contextmanager

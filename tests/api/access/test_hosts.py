@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from chapterverse.api.access.hosts import name_of
+from chapterverse.api.access.hosts import ForwardedScheme, name_of
 from chapterverse.errors import ConfigurationError
 from chapterverse.main import create_app
 from chapterverse.settings import Settings
@@ -82,3 +82,35 @@ def test_foreign_host_returns_400_over_a_real_socket(tmp_path: Path) -> None:
         answer = served.http.get("/openapi.json", headers={"Host": "evil.example"})
         assert (answer.status_code, answer.json()["error_code"]) == (400, "validation_error")
         assert isinstance(answer, httpx2.Response)
+
+
+@pytest.mark.slow
+def test_reader_behind_a_trusted_proxy_on_this_machine_is_served(tmp_path: Path) -> None:
+    """uvicorn, too, can read the headers of proxies. Then the address of the proxy is not known any more."""
+    forwarded = {"Host": "docs.example", "X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "https"}
+    settings = Settings.load(chapterverse_home=tmp_path, trusted_proxies="127.0.0.1")
+    with serve(settings, opening=without_engines()) as served:
+        assert served.http.get("/openapi.json", headers=forwarded).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("client", "claimed", "scheme"),
+    [
+        ("10.0.0.1", "https", "https"),
+        ("10.0.0.1", "http", "http"),
+        ("10.0.0.1", "javascript", "http"),
+        ("10.0.0.1", "", "http"),
+        ("10.0.0.2", "https", "http"),
+    ],
+)
+async def test_scheme_is_taken_only_from_a_trusted_proxy(client: str, claimed: str, scheme: str) -> None:
+    seen: list[str] = []
+
+    async def app(scope: Any, _: object, __: object) -> None:
+        seen.append(scope["scheme"])
+
+    scope: dict[str, Any] = {"type": "http", "scheme": "http", "client": (client, 5), "path": "/"}
+    scope["headers"] = [(b"x-forwarded-proto", claimed.encode())] if claimed else []
+    settings = Settings.load(trusted_proxies="10.0.0.1")
+    await ForwardedScheme(app, settings)(scope, None, None)  # type: ignore[arg-type]
+    assert seen == [scheme]

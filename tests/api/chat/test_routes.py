@@ -142,14 +142,22 @@ def test_run_lowers_top_k_to_the_maximum_with_a_warning(server: Served, script: 
         ({"query": "x", "filters": {"chapter": "1"}}, "chapter"),
         ({"query": "x", "metadata": {"big": "x" * 5000}}, "metadata"),
         ({"query": "x", "metadata": {"nul": ["\x00"]}}, "metadata"),
+        ({"query": "x", "metadata": {"half": "\ud83d"}}, "metadata"),
+        ({"query": "x", "metadata": {"half": ["\ud83d"]}}, "metadata"),
+        ({"query": "x", "metadata": {"\ud83d": 1}}, "metadata"),
+        ({"query": "x", "user_id": "\ud83d"}, "user_id"),
+        ({"query": "\ud83d"}, "query: has half of a character"),
+        ({"query": "x", "\ud83d": 1}, "half of a character"),
         ({"query": "x", "metadata": {"deep": {"er": 1}}}, "metadata"),
         ({"query": "x", "metadata": {str(number): 1 for number in range(21)}}, "metadata"),
+        ({"query": "x", "user_id": "me", "metadata": {str(number): 1 for number in range(20)}}, "metadata"),
         ({"query": "x", "module_filter": "a", "filters": {"module": "b"}}, "module_filter"),
     ],
 )
 @pytest.mark.parametrize("path", ["/chat", "/chat/stream"])
 def test_invalid_fields_return_400_and_are_named(server: Served, path: str, body: dict[str, Any], named: str) -> None:
-    assert named in refused(server.http.post(path, json=body), 400, "validation_error")["message"]
+    answer = server.http.post(path, content=json.dumps(body), headers={"content-type": "application/json"})
+    assert named in refused(answer, 400, "validation_error")["message"]
 
 
 @pytest.mark.parametrize("path", ["/chat", "/chat/stream"])

@@ -118,6 +118,18 @@ def test_yes_to_the_offer_answers_from_the_book(example_server: Served, still_se
     assert citations_of(answer)[0]["source_url"] != "selected_text"
 
 
+@pytest.mark.parametrize("content", ["\ud83d", [{"type": "text", "text": "\ud83d"}]])
+def test_earlier_answer_with_half_a_character_is_invalid(server: Served, content: Any) -> None:
+    """It could not be sent to the model, which was then reported as failed."""
+    messages = messages_of("answer", content, "answer")
+    answer = server.http.post(
+        "/v1/chat/completions", content=json.dumps({"messages": messages}), headers={"content-type": "application/json"}
+    )
+    assert answer.status_code == 400, answer.text
+    fault = answer.json()["error"]
+    assert "messages.1" in fault["message"] and "half of a character" in fault["message"]
+
+
 def test_stream_headers_heartbeats_and_chunks(server: Served) -> None:
     body = {"model": "any", "messages": [{"role": "user", "content": "pause 0.3"}], "stream": True}
     answer = server.http.post("/v1/chat/completions", json=body)

