@@ -1,6 +1,7 @@
 """The gate: how statements are proven, replaced or withheld, and how the text around a withheld statement is mended."""
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncGenerator
 
@@ -480,3 +481,18 @@ async def test_text_under_headings_is_shown_if_the_lead_in_before_them_is_withhe
     shown = await prove(text, evidence(), right(["On Linux", TRUE, "Logging", "It logs well."]))
     assert "7 ways" not in shown.text
     assert TRUE[:-1] in shown.text and "It logs well" in shown.text and shown.gate.counts.replaced == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "| Option | Default Value |\n|---|---|\n| `--workers` | 4 [1.6] |",
+        "- **Log Location**: the log lies in /var/log/app.log [1.3].",
+        "### Log Location\n\nThe log lies in /var/log/app.log [1.3].",
+        "✅ Configure it with `--port` [1.2].",
+        "- [ ] Restart it with `--port` [1.2].",
+    ],
+)
+async def test_capitalised_words_of_labels_are_left_to_the_judge(text: str) -> None:
+    shown = await prove(text, evidence(), gullible())
+    assert "".join(re.sub(r" \[\d\]", "", shown.text).split()) == "".join(re.sub(r" \[1.\d\]", "", text).split())

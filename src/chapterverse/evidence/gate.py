@@ -17,7 +17,7 @@ from typing import Final
 from chapterverse.errors import AgentUnavailable
 from chapterverse.evidence.assembly import Assembly, begins_dangling, without_mark
 from chapterverse.evidence.citations import Proven
-from chapterverse.evidence.exact import Known, comparable, missing, proven_code
+from chapterverse.evidence.exact import Known, comparable, missing_in, proven_code
 from chapterverse.evidence.judge import Judge, JudgeRequest, JudgeUsage, Verdict
 from chapterverse.evidence.passages import Evidence, IssuedUnit, fitting
 from chapterverse.evidence.statement import Finished, Shape, Statement, UnitRef
@@ -183,7 +183,7 @@ class Gate:
         quoted = self._quoted(draft)
         self._quoted_before = quoted.units[0].ref if quoted else None
         names, known = not speaks_of_absence(draft.text), self._known(len(self._evidence.passages))
-        if quoted or len(draft.text) >= MAX_STATEMENT_CHARS or missing(draft.text, known, names=names):
+        if quoted or len(draft.text) >= MAX_STATEMENT_CHARS or missing_in(draft, known, names=names):
             return _Entry(draft, quoted)
         return _Entry(draft, self._judging.ask(draft, context) if self._judging else None)
 
