@@ -496,3 +496,17 @@ async def test_text_under_headings_is_shown_if_the_lead_in_before_them_is_withhe
 async def test_capitalised_words_of_labels_are_left_to_the_judge(text: str) -> None:
     shown = await prove(text, evidence(), gullible())
     assert "".join(re.sub(r" \[\d\]", "", shown.text).split()) == "".join(re.sub(r" \[1.\d\]", "", text).split())
+
+
+PAGE = (
+    "Download the archive from the downloads page. Unpack it. Get the archive from the downloads page. Run the setup."
+)
+
+
+async def test_same_step_that_names_other_units_is_no_repetition() -> None:
+    step = "1. Download the archive from the downloads page"
+    text = f"### Linux\n\n{step} [1.1].\n2. Unpack it [1.2].\n\n### Windows\n\n{step} [1.3].\n2. Run the setup [1.4]."
+    shown = await prove(text, evidence_of(PAGE, question="How do I install it on Linux and on Windows?"), gullible())
+    assert shown.text.count(step) == 2
+    shown = await prove(text.replace("[1.3]", "[1.1]"), evidence_of(PAGE, question="How on Linux?"), gullible())
+    assert shown.text.count(step) == 1

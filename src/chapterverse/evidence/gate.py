@@ -108,7 +108,7 @@ class Gate:
         self._judging = JudgeQueue(judge, evidence, deadline, self.usage) if judge else None
         self._is_refusal = is_refusal
         self._assembly = Assembly()
-        self._said: set[str] = set()
+        self._said: set[tuple[str, frozenset[UnitRef]]] = set()  # texts with the units that they name
         self._shown: set[UnitRef] = set()  # units whose words the reader has seen
         self._before = ""  # the statement written last
         self._lead = ""  # the line that introduces the list or table that is being written
@@ -197,9 +197,11 @@ class Gate:
         return context
 
     def _is_repeated(self, statement: Statement) -> bool:
-        said = comparable(statement.text)
+        """Whether a text was written before with the same units. With other units it may be a step for another case."""
+        words = comparable(statement.text)
+        said = (words, frozenset(statement.named))
         kept = statement.leads or statement.shape == "code"  # what follows needs it
-        repeated = said in self._said and len(said.split()) >= REPEATED_WORDS and not kept
+        repeated = said in self._said and len(words.split()) >= REPEATED_WORDS and not kept
         self._said.add(said)
         self._repeats += repeated
         return repeated
