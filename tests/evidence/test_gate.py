@@ -364,8 +364,8 @@ async def test_each_claim_of_a_batch_has_the_text_before_it() -> None:
     judge, quoted = gullible(), "The server listens on port 8080 by default."
     queue = JudgeQueue(judge, evidence(), asyncio.get_running_loop().time() + 10, JudgeUsage())
     claims = [Statement("The port is 8080 here."), Statement("It can be changed."), Statement("It is 8080.")]
-    contexts = [(), (quoted,), (claims[1].text,)]
-    await asyncio.gather(*(queue.ask(claim, context) for claim, context in zip(claims, contexts, strict=True)))
+    before = ["", quoted, claims[1].text]
+    await asyncio.gather(*(queue.ask(claim, text) for claim, text in zip(claims, before, strict=True)))
     (case,) = judge.cases
     assert case.before == ["", quoted, ""]
     assert f"Text before claim 2: {quoted}\nEvidence" in case.message()
@@ -510,3 +510,50 @@ async def test_same_step_that_names_other_units_is_no_repetition() -> None:
     assert shown.text.count(step) == 2
     shown = await prove(text.replace("[1.3]", "[1.1]"), evidence_of(PAGE, question="How on Linux?"), gullible())
     assert shown.text.count(step) == 1
+
+
+PORTS = "PostgreSQL listens on port 5432. MySQL listens on port 3306. Both write a log. The log is in /var/log."
+
+
+async def before_claims(text: str) -> dict[str, str]:
+    """The text before each claim, as the judge sees it."""
+    judge = gullible()
+    await prove(text, evidence_of(PORTS, question="Which port does PostgreSQL listen on?"), judge)
+    return {claim: before for case in judge.cases for claim, before in zip(case.claims, case.before, strict=True)}
+
+
+async def test_judge_sees_the_headings_of_each_claim() -> None:
+    text = (
+        "## Databases\n\n### PostgreSQL\n\nIt has a log [1.3].\n\nThe log is there [1.4].\n\n"
+        "Port 3306 is used [1.2].\n\n### MySQL\n\nPort 3306 is its port [1.2].\n\n## Logs\n\nA log is written [1.3]."
+    )
+    before = await before_claims(text)
+    assert before["Port 3306 is used."].startswith("Databases › PostgreSQL")
+    assert before["Port 3306 is its port."].startswith("Databases › MySQL")
+    assert before["A log is written."].startswith("Logs")
+
+
+async def test_judge_sees_the_items_around_each_claim() -> None:
+    text = (
+        "These are the ports:\n- **PostgreSQL**\n  - It has a log [1.3].\n  - The log is there [1.4].\n"
+        "  - Port 3306 is used [1.2].\n- **MySQL**\n  - Port 3306 is its port [1.2].\n\nA log is written [1.3]."
+    )
+    before = await before_claims(text)
+    assert before["Port 3306 is used."].startswith("These are the ports: › **PostgreSQL**")
+    assert before["Port 3306 is its port."].startswith("These are the ports: › **MySQL**")
+    assert "SQL" not in before["A log is written."] and "ports" not in before["A log is written."]
+
+
+async def test_judge_sees_the_lead_in_of_bullets_that_are_not_indented() -> None:
+    before = await before_claims(
+        "1. Look at these logs:\n- The log is there [1.4].\n- It has a log [1.3].\n2. Stop it [1.4]."
+    )
+    assert before["It has a log."].startswith("Look at these logs:")
+    assert "these" not in before["Stop it."]
+
+
+async def test_text_around_a_claim_is_limited() -> None:
+    deep = "".join(f"{'  ' * depth}- {_letters(depth)} {'log ' * 300}\n" for depth in range(30))
+    before = await before_claims(f"{deep}{'  ' * 30}- Port 3306 is used [1.2].")
+    size = (gate_module.MAX_AROUND + 1) * (gate_module.CONTEXT_CHARS + 3)
+    assert len(before["Port 3306 is used."]) <= size

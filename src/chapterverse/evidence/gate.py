@@ -39,7 +39,8 @@ QUOTED_UNITS: Final = 3  # maximum units that replace one statement
 QUOTED_CHARS: Final = 700
 NEAREST_SHARE: Final = 0.2  # minimum share of a supported statement's words in the unit cited if the judge names none
 REPLACING_SHARE: Final = 0.5  # minimum share of a statement's words in its replacement if it names only a passage
-CONTEXT_CHARS: Final = 600  # of the text before a claim
+CONTEXT_CHARS: Final = 600  # of each text before a claim
+MAX_AROUND: Final = 8  # headings, lead-ins and items around a claim that the judge sees
 
 _CALLS_LEFT: Final[set[asyncio.Task[None]]] = set()  # calls to the judge that may outlive their answer
 
@@ -86,8 +87,9 @@ class _Entry:
     """A statement in the queue, with its proof or a future of it."""
 
     statement: Statement
-    proof: "asyncio.Future[Proven | None] | Proven | None"
+    proof: "asyncio.Future[Proven | None] | Proven | None" = None
     silent: bool = False  # a refusal or a repetition: nothing is lost if it is dropped
+    around: "tuple[_Entry, ...]" = ()  # the headings, lead-ins and items that enclose it
 
 
 class Gate:
@@ -111,7 +113,7 @@ class Gate:
         self._said: set[tuple[str, frozenset[UnitRef]]] = set()  # texts with the units that they name
         self._shown: set[UnitRef] = set()  # units whose words the reader has seen
         self._before = ""  # the statement written last
-        self._lead = ""  # the line that introduces the list or table that is being written
+        self._around: list[_Entry] = []  # the headings, lead-ins and items that enclose what is being written
         self._quoted_before: UnitRef | None = None  # the unit that the statement written last quotes
         self._statements = self._repeats = 0
         self._entries: asyncio.Queue[_Entry | None] = asyncio.Queue()
@@ -173,28 +175,33 @@ class Gate:
         self._statements += 1
         if isinstance(draft, Proven):
             return _Entry(draft.statement, draft)
-        if self._is_refusal(draft.text) or self._is_repeated(draft):
-            return _Entry(draft, None, silent=True)
-        context = self._context(draft)
+        entry = _Entry(draft, around=self._enclose(draft))
+        if draft.leads or (draft.shape == "item" and draft.opens):
+            self._around.append(entry)
+        entry.silent = self._is_refusal(draft.text) or self._is_repeated(draft)
+        if not entry.silent:
+            entry.proof = self._prove(entry)
+        return entry
+
+    def _prove(self, entry: _Entry) -> "asyncio.Future[Proven | None] | Proven | None":
+        draft, before = entry.statement, self._before[-CONTEXT_CHARS:]
+        self._before = draft.text
         if draft.shape == "code":
             self._quoted_before = None
             code, units = proven_code(draft.text, self._evidence.all_units())
-            return _Entry(draft, Proven(replace(draft, text=code), "quoted", units) if units else None)
+            return Proven(replace(draft, text=code), "quoted", units) if units else None
         quoted = self._quoted(draft)
         self._quoted_before = quoted.units[0].ref if quoted else None
         names, known = not speaks_of_absence(draft.text), self._known(len(self._evidence.passages))
         if quoted or len(draft.text) >= MAX_STATEMENT_CHARS or missing_in(draft, known, names=names):
-            return _Entry(draft, quoted)
-        return _Entry(draft, self._judging.ask(draft, context) if self._judging else None)
+            return quoted
+        around = tuple(one.statement.text[:CONTEXT_CHARS] for one in entry.around[-MAX_AROUND:])
+        return self._judging.ask(draft, before, around) if self._judging else None
 
-    def _context(self, statement: Statement) -> tuple[str, ...]:
-        """Return what a statement may refer to: the lead-in of its list or table, and the statement before it."""
-        if statement.shape not in ("item", "row"):
-            self._lead = ""
-        context = tuple(text[-CONTEXT_CHARS:] for text in dict.fromkeys((self._lead, self._before)) if text)
-        self._before = statement.text
-        self._lead = statement.text if statement.leads and statement.shape != "heading" else self._lead
-        return context
+    def _enclose(self, statement: Statement) -> "tuple[_Entry, ...]":
+        """Leave the headings, lead-ins and items that this statement is not part of, and return the others."""
+        self._around = [one for one in self._around if _encloses(one.statement, statement)]
+        return tuple(self._around)
 
     def _is_repeated(self, statement: Statement) -> bool:
         """Whether a text was written before with the same units. With other units it may be a step for another case."""
@@ -286,7 +293,8 @@ class _Claim:
     """A statement that the judge is asked about."""
 
     statement: Statement
-    context: tuple[str, ...]  # texts before it that it may refer to
+    before: str  # the statement before it, to which it may refer
+    around: tuple[str, ...]  # the headings, lead-ins and items that enclose it
     named: Sequence[IssuedUnit]
     shown: Sequence[IssuedUnit]  # units that the judge sees
     proof: "asyncio.Future[Proven | None]" = field(repr=False)
@@ -302,7 +310,9 @@ class JudgeQueue:
         self._calls: set[asyncio.Task[None]] = set()
         self._proofs: list[asyncio.Future[Proven | None]] = []
 
-    def ask(self, statement: Statement, context: tuple[str, ...] = ()) -> "asyncio.Future[Proven | None]":
+    def ask(
+        self, statement: Statement, before: str = "", around: tuple[str, ...] = ()
+    ) -> "asyncio.Future[Proven | None]":
         """Return a future of the proof of a statement, which is None if it is not proven."""
         named = self._evidence.units_of(statement.named)
         shown: Sequence[IssuedUnit] = self._evidence.around(named)
@@ -310,7 +320,7 @@ class JudgeQueue:
             shown = fitting(self._evidence.all_units(), lambda unit: len(unit.model_text), MAX_EVIDENCE_CHARS)
         proof: asyncio.Future[Proven | None] = asyncio.get_running_loop().create_future()
         self._proofs.append(proof)
-        self._waiting.append(_Claim(statement, context, named, shown, proof))
+        self._waiting.append(_Claim(statement, before, around, named, shown, proof))
         if len(self._calls) < AT_ONCE:
             self._start_call()
         return proof
@@ -368,7 +378,7 @@ class JudgeQueue:
             evidence=list(self._evidence.lines(units.values())),
             claims=claims,
             question=self._evidence.question,
-            before=[" ".join(text for text in one.context if text not in claims) for one in batch],
+            before=[_text_before(one, claims) for one in batch],
         )
         try:
             async with aclosing(self._judge.verdicts(case, self._usage)) as verdicts:
@@ -400,6 +410,25 @@ class JudgeQueue:
         if statement.leads or not stems(statement.text):  # "Yes." says nothing without what follows it
             return Proven(statement, "frame")
         return Proven(statement, "absence") if _NEGATION.search(statement.text) else None
+
+
+def _encloses(one: Statement, statement: Statement) -> bool:
+    """Whether a heading, a lead-in or an item still applies to a statement that is written after it."""
+    if one.shape == "heading":
+        return one.depth <= statement.depth and (statement.shape != "heading" or one.level < statement.level)
+    if one.depth != statement.depth:
+        return one.depth < statement.depth
+    if one.shape == "item" and not statement.opens:
+        return statement.shape == "item"
+    # Bullets that belong to a numbered step may stand below it without an indent.
+    same_list = one.shape == "item" and one.marker[:1].isdigit() == statement.marker[:1].isdigit()
+    return one.leads and statement.shape in ("item", "row") and not same_list
+
+
+def _text_before(claim: _Claim, claims: Sequence[str]) -> str:
+    """Return what a claim may refer to. The judge reads the claims in order, so one before it need not be repeated."""
+    before = "" if claim.before in claims else claim.before
+    return " › ".join(dict.fromkeys(filter(None, (*claim.around, before))))
 
 
 def _is_decided(claim: _Claim, verdict: Verdict) -> bool:
