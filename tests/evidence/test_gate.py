@@ -557,3 +557,37 @@ async def test_text_around_a_claim_is_limited() -> None:
     before = await before_claims(f"{deep}{'  ' * 30}- Port 3306 is used [1.2].")
     size = (gate_module.MAX_AROUND + 1) * (gate_module.CONTEXT_CHARS + 3)
     assert len(before["Port 3306 is used."]) <= size
+
+
+NEVER = "The server never does this:"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{NEVER}\n- It deletes logs [1.1].\n- It writes logs daily [1.2].",
+        f"- {NEVER}\n  - It deletes logs [1.1].\n  - It writes logs daily [1.2].",
+        f"{NEVER}\n- **In the night:**\n  - It deletes logs [1.1].\n- It writes logs daily [1.2].",
+    ],
+)
+async def test_item_is_not_replaced_under_a_lead_in_of_the_model(text: str) -> None:
+    book = "The server deletes no logs. The server writes logs to /var/log."
+    judge = ScriptedJudge(lambda claim: "daily" not in claim)
+    shown = await prove(text, evidence_of(book, question="What does the server do with logs?"), judge)
+    assert NEVER in shown.text and "It deletes logs" in shown.text and "writes logs to" not in shown.text
+    assert (shown.gate.counts.withheld, shown.gate.counts.replaced) == (1, 0)
+
+
+async def test_item_is_replaced_under_the_lead_in_of_the_book() -> None:
+    book = f"{NEVER}\n\n- delete the logs\n- write logs to the disk"
+    text = f"{NEVER}\n- It deletes logs [1.2].\n- It writes logs daily [1.3]."
+    judge = ScriptedJudge(lambda claim: "daily" not in claim)
+    shown = await prove(text, evidence_of(book, question="What does the server never do with logs?"), judge)
+    assert "write logs to the disk" in shown.text and shown.gate.counts.replaced == 1
+
+
+async def test_second_sentence_of_an_item_is_replaced() -> None:
+    book = evidence_of("The pump is red. The pump weighs 5 kg.", question="How is the pump?")
+    judge = ScriptedJudge(lambda claim: "lab" not in claim)
+    shown = await prove("- The pump has a red colour [1.1]. It weighs 5 kg in the lab [1.2].", book, judge)
+    assert shown.text == "- The pump has a red colour [1]. The pump weighs 5 kg [2]."

@@ -90,6 +90,7 @@ class _Entry:
     proof: "asyncio.Future[Proven | None] | Proven | None" = None
     silent: bool = False  # a refusal or a repetition: nothing is lost if it is dropped
     around: "tuple[_Entry, ...]" = ()  # the headings, lead-ins and items that enclose it
+    as_written: bool = False  # it may be shown as the writer wrote it
 
 
 class Gate:
@@ -231,7 +232,9 @@ class Gate:
         proof = await entry.proof if isinstance(entry.proof, asyncio.Future) else entry.proof
         statement = entry.statement
         if proof is None or self._assembly.dangles(proof):
-            proof = None if entry.silent else self._replacement(statement, proof)
+            proof = None if entry.silent else self._replacement(entry, proof)
+        else:
+            entry.as_written = True
         if proof is not None:
             return self._assembly.add(proof, statement)
         self.counts.withheld += not entry.silent and not statement.leads
@@ -245,8 +248,10 @@ class Gate:
             self._shown.update(unit.ref for unit in proven.units)
         return proven
 
-    def _replacement(self, statement: Statement, proof: Proven | None) -> Proven | None:
-        """Return a quote of the units that a statement named, if they fit the question and were not shown yet."""
+    def _replacement(self, entry: _Entry, proof: Proven | None) -> Proven | None:
+        """Return a quote of the units that a statement named, if they fit the question and its place in a list, and
+        were not shown yet."""
+        statement = entry.statement
         if statement.shape in ("heading", "code") or speaks_of_absence(statement.text):
             return None
         named: Sequence[IssuedUnit] = proof.units if proof else ()
@@ -255,6 +260,9 @@ class Gate:
             named = _cited(statement, self._evidence, whole, REPLACING_SHARE)
         units = [unit for unit in named if unit.ref not in self._shown and self._fits(unit, statement)][:QUOTED_UNITS]
         units = self._understandable(units)
+        if statement.shape == "item":
+            leads = {comparable(without_mark(unit.head)) for unit in units}
+            units = units if all({comparable(lead)} == leads for lead in _leads(entry)) else []
         if not units or sum(len(unit.model_text) for unit in units) > QUOTED_CHARS:
             return None
         shape: Shape = "item" if statement.shape == "item" else "paragraph"
@@ -423,6 +431,13 @@ def _encloses(one: Statement, statement: Statement) -> bool:
     # Bullets that belong to a numbered step may stand below it without an indent.
     same_list = one.shape == "item" and one.marker[:1].isdigit() == statement.marker[:1].isdigit()
     return one.leads and statement.shape in ("item", "row") and not same_list
+
+
+def _leads(entry: _Entry) -> list[str]:
+    """Return the lead-ins and parents of an item that are shown as the writer wrote them: they may turn the meaning of
+    what stands below them."""
+    over = [one.statement for one in entry.around if one.as_written and one.statement.shape != "heading"]
+    return [one.text for one in over if one.leads or one.depth < entry.statement.depth]
 
 
 def _text_before(claim: _Claim, claims: Sequence[str]) -> str:
