@@ -1,6 +1,7 @@
 """The gate: how statements are proven, replaced or withheld, and how the text around a withheld statement is mended."""
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncGenerator
 
@@ -363,8 +364,8 @@ async def test_each_claim_of_a_batch_has_the_text_before_it() -> None:
     judge, quoted = gullible(), "The server listens on port 8080 by default."
     queue = JudgeQueue(judge, evidence(), asyncio.get_running_loop().time() + 10, JudgeUsage())
     claims = [Statement("The port is 8080 here."), Statement("It can be changed."), Statement("It is 8080.")]
-    contexts = [(), (quoted,), (claims[1].text,)]
-    await asyncio.gather(*(queue.ask(claim, context) for claim, context in zip(claims, contexts, strict=True)))
+    before = ["", quoted, claims[1].text]
+    await asyncio.gather(*(queue.ask(claim, text) for claim, text in zip(claims, before, strict=True)))
     (case,) = judge.cases
     assert case.before == ["", quoted, ""]
     assert f"Text before claim 2: {quoted}\nEvidence" in case.message()
@@ -491,3 +492,113 @@ async def test_short_bold_answer_lines_and_code_in_a_list_mark_do_not_hide_text(
     )
     shown = await heron("1. ```bash\n   heron --x\n   ```\n2. The default port is 8080 [1.2].\n\nIt is so [1.4].")
     assert "The default port is 8080" in shown and "It is so" in shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "| Option | Default Value |\n|---|---|\n| `--workers` | 4 [1.6] |",
+        "- **Log Location**: the log lies in /var/log/app.log [1.3].",
+        "### Log Location\n\nThe log lies in /var/log/app.log [1.3].",
+        "✅ Configure it with `--port` [1.2].",
+        "- [ ] Restart it with `--port` [1.2].",
+    ],
+)
+async def test_capitalised_words_of_labels_are_left_to_the_judge(text: str) -> None:
+    shown = await prove(text, evidence(), gullible())
+    assert "".join(re.sub(r" \[\d\]", "", shown.text).split()) == "".join(re.sub(r" \[1.\d\]", "", text).split())
+
+
+PAGE = (
+    "Download the archive from the downloads page. Unpack it. Get the archive from the downloads page. Run the setup."
+)
+
+
+async def test_same_step_that_names_other_units_is_no_repetition() -> None:
+    step = "1. Download the archive from the downloads page"
+    text = f"### Linux\n\n{step} [1.1].\n2. Unpack it [1.2].\n\n### Windows\n\n{step} [1.3].\n2. Run the setup [1.4]."
+    shown = await prove(text, evidence_of(PAGE, question="How do I install it on Linux and on Windows?"), gullible())
+    assert shown.text.count(step) == 2
+    shown = await prove(text.replace("[1.3]", "[1.1]"), evidence_of(PAGE, question="How on Linux?"), gullible())
+    assert shown.text.count(step) == 1
+
+
+PORTS = "PostgreSQL listens on port 5432. MySQL listens on port 3306. Both write a log. The log is in /var/log."
+
+
+async def before_claims(text: str) -> dict[str, str]:
+    """The text before each claim, as the judge sees it."""
+    judge = gullible()
+    await prove(text, evidence_of(PORTS, question="Which port does PostgreSQL listen on?"), judge)
+    return {claim: before for case in judge.cases for claim, before in zip(case.claims, case.before, strict=True)}
+
+
+async def test_judge_sees_the_headings_of_each_claim() -> None:
+    text = (
+        "## Databases\n\n### PostgreSQL\n\nIt has a log [1.3].\n\nThe log is there [1.4].\n\n"
+        "Port 3306 is used [1.2].\n\n### MySQL\n\nPort 3306 is its port [1.2].\n\n## Logs\n\nA log is written [1.3]."
+    )
+    before = await before_claims(text)
+    assert before["Port 3306 is used."].startswith("Databases › PostgreSQL")
+    assert before["Port 3306 is its port."].startswith("Databases › MySQL")
+    assert before["A log is written."].startswith("Logs")
+
+
+async def test_judge_sees_the_items_around_each_claim() -> None:
+    text = (
+        "These are the ports:\n- **PostgreSQL**\n  - It has a log [1.3].\n  - The log is there [1.4].\n"
+        "  - Port 3306 is used [1.2].\n- **MySQL**\n  - Port 3306 is its port [1.2].\n\nA log is written [1.3]."
+    )
+    before = await before_claims(text)
+    assert before["Port 3306 is used."].startswith("These are the ports: › **PostgreSQL**")
+    assert before["Port 3306 is its port."].startswith("These are the ports: › **MySQL**")
+    assert "SQL" not in before["A log is written."] and "ports" not in before["A log is written."]
+
+
+async def test_judge_sees_the_lead_in_of_bullets_that_are_not_indented() -> None:
+    before = await before_claims(
+        "1. Look at these logs:\n- The log is there [1.4].\n- It has a log [1.3].\n2. Stop it [1.4]."
+    )
+    assert before["It has a log."].startswith("Look at these logs:")
+    assert "these" not in before["Stop it."]
+
+
+async def test_text_around_a_claim_is_limited() -> None:
+    deep = "".join(f"{'  ' * depth}- {_letters(depth)} {'log ' * 300}\n" for depth in range(30))
+    before = await before_claims(f"{deep}{'  ' * 30}- Port 3306 is used [1.2].")
+    size = (gate_module.MAX_AROUND + 1) * (gate_module.CONTEXT_CHARS + 3)
+    assert len(before["Port 3306 is used."]) <= size
+
+
+NEVER = "The server never does this:"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{NEVER}\n- It deletes logs [1.1].\n- It writes logs daily [1.2].",
+        f"- {NEVER}\n  - It deletes logs [1.1].\n  - It writes logs daily [1.2].",
+        f"{NEVER}\n- **In the night:**\n  - It deletes logs [1.1].\n- It writes logs daily [1.2].",
+    ],
+)
+async def test_item_is_not_replaced_under_a_lead_in_of_the_model(text: str) -> None:
+    book = "The server deletes no logs. The server writes logs to /var/log."
+    judge = ScriptedJudge(lambda claim: "daily" not in claim)
+    shown = await prove(text, evidence_of(book, question="What does the server do with logs?"), judge)
+    assert NEVER in shown.text and "It deletes logs" in shown.text and "writes logs to" not in shown.text
+    assert (shown.gate.counts.withheld, shown.gate.counts.replaced) == (1, 0)
+
+
+async def test_item_is_replaced_under_the_lead_in_of_the_book() -> None:
+    book = f"{NEVER}\n\n- delete the logs\n- write logs to the disk"
+    text = f"{NEVER}\n- It deletes logs [1.2].\n- It writes logs daily [1.3]."
+    judge = ScriptedJudge(lambda claim: "daily" not in claim)
+    shown = await prove(text, evidence_of(book, question="What does the server never do with logs?"), judge)
+    assert "write logs to the disk" in shown.text and shown.gate.counts.replaced == 1
+
+
+async def test_second_sentence_of_an_item_is_replaced() -> None:
+    book = evidence_of("The pump is red. The pump weighs 5 kg.", question="How is the pump?")
+    judge = ScriptedJudge(lambda claim: "lab" not in claim)
+    shown = await prove("- The pump has a red colour [1.1]. It weighs 5 kg in the lab [1.2].", book, judge)
+    assert shown.text == "- The pump has a red colour [1]. The pump weighs 5 kg [2]."

@@ -15,8 +15,9 @@ from itertools import accumulate
 from typing import Final
 
 from chapterverse.evidence.passages import Evidence, IssuedUnit
+from chapterverse.evidence.statement import Statement
 from chapterverse.language import EMPTY_WORDS, INLINE_CODE, stem, word_set
-from chapterverse.units import cells_of
+from chapterverse.units import cells_of, row_text
 
 _URL = re.compile(r"(?:https?|ftp|file|ssh|git)://[^\s<>()\[\]`\"'“”]+|\bwww\.[^\s<>()\[\]`\"'“”]+", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"“„]([^\"“”„\n]{2,200})[\"”]")
@@ -29,7 +30,11 @@ _DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 _NUMBER = re.compile(r"(?:(?<![\w.)\]-])-)?(?:(?<![^\W_]|\^)|(?<=\bv))\d+(?:[.,]\d+)*")
 _NAME_PARTS = re.compile(r"[^\W\d_]+|\d+")
 _CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z]\d|\d[A-Za-z]{2}")
-_SENTENCE_START = re.compile(r"(?:^|[.!?:;…•|–—]|[.!?]?[\"“”'’)])\s{0,12}[\"“‘(\[*_`]{0,12}$")
+# Also after an arrow or an emoji.
+_SENTENCE_START = re.compile(
+    r"(?:^|[.!?:;…•|–—\u2190-\u21ff\u2300-\u2bff\ufe0f\U0001f000-\U0001faff]|[.!?]?[\"“”'’)])\s{0,12}[\"“‘(\[*_`]{0,12}$"
+)
+_LABEL = re.compile(r"[^\w*:\"“„]{0,12}(?:\[[xX]\] )?\*\*[^*\n\"“„]{1,80}?(?=:\*\*|\*\*:)")  # "**Name**:"
 _UNIT_SYMBOL: Final = word_set(
     "% ° °c °f k v a w hz ms s sec min h hr kb mb gb tb pb kib mib gib tib bit bits byte bytes bps kbps mbps gbps mm "
     "cm m km µm kg g mg lb oz l ml n nm pa kpa mpa bar psi j kj wh kwh mah ah mv kv ma kw mw mhz khz ghz rad "
@@ -51,9 +56,9 @@ _ABBREVIATION = re.compile(r"(?:[a-z]\.)+[a-z]|I['’]\w+|[A-Z]/[A-Z]")  # e.g, 
 _PLAIN_WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 _COMPOUND = re.compile(r"[^\W_]+(?:-[^\W_]+)*")  # base64-encoded, StatefulSets
 _LONG_WORD = re.compile(r"[^\W\d_]{3,}")
-# A writer's own numbering: "1. …" of a heading, "Option 2", "step 3".
+# A writer's own numbering or checkbox: "1. …" of a heading, "Option 2", "step 3", "[x] …".
 _ENUMERATED = re.compile(
-    r"^[*_\s]*\d{1,2}[.)]\s|\b(?:option|step|method|way|part|approach|case) \d{1,2}\b", re.IGNORECASE
+    r"^[*_\s]*(?:\d{1,2}[.)]|\[[ xX]\])\s|\b(?:option|step|method|way|part|approach|case) \d{1,2}\b", re.IGNORECASE
 )
 # Abbreviations that are ordinary words by now, not names.
 _WORDS_IN_CAPITALS: Final = word_set(
@@ -134,9 +139,24 @@ class Known:
         return bool(parts) and all(part in self._tokens or self.has_text(part) for part in parts if part)
 
 
-def missing(statement: str, known: Known, *, names: bool = True) -> str:
+def missing_in(statement: Statement, known: Known, *, names: bool = True) -> str:
+    """Return the first exact detail of a statement that occurs nowhere; empty if all occur. A heading, the names of a
+    row's columns and a bold label before a colon are labels (see `missing`)."""
+    label, rest = "", statement.text
+    if statement.shape == "heading":
+        label, rest = rest, ""
+    elif statement.shape == "row" and statement.head:
+        label = " | ".join(cells_of(statement.head.partition("\n")[0]))
+        rest = f"| {row_text('', statement.row)}"
+    elif found := _LABEL.match(rest):
+        label, rest = found[0], rest[found.end() :]
+    return missing(label, known, names=names, label=True) or missing(rest, known, names=names)
+
+
+def missing(statement: str, known: Known, *, names: bool = True, label: bool = False) -> str:
     """Return the first exact detail of a statement that occurs nowhere; empty if all occur. Without `names`, proper
-    names are not checked: a statement that the book does not mention something must be able to name it."""
+    names are not checked: a statement that the book does not mention something must be able to name it. In a label, a
+    word with only its first letter in capitals is not taken for a name."""
     checks = (  # the pattern, what replaces it in the text, and the missing part of a match
         (_LINK, r"\1", lambda found: "" if known.has_text(found[2]) else found[2]),
         (_URL, " ", lambda found: "" if known.has_text(found[0].rstrip(".,;:!?")) else found[0]),
@@ -148,7 +168,7 @@ def missing(statement: str, known: Known, *, names: bool = True) -> str:
         if said := next(filter(None, map(absent, pattern.finditer(text))), ""):
             return said
         text = pattern.sub(left, text)
-    return _missing_word(_MARKUP.sub("", _ENUMERATED.sub(" ", text)), known, names=names)
+    return _missing_word(_MARKUP.sub("", _ENUMERATED.sub(" ", text)), known, names=names, label=label)
 
 
 def proven_code(code: str, units: Sequence[IssuedUnit]) -> tuple[str, tuple[IssuedUnit, ...]]:
@@ -242,7 +262,7 @@ def _missing_quote(text: str, known: Known) -> str:
     return "" if all(known.has_words(part) for part in text.split("`") if part.strip()) else text
 
 
-def _missing_word(text: str, known: Known, *, names: bool) -> str:
+def _missing_word(text: str, known: Known, *, names: bool, label: bool) -> str:
     words = list(_TOKEN.finditer(text))
     for at, found in enumerate(words):
         token = found[0].rstrip(".,:'’")
@@ -251,7 +271,8 @@ def _missing_word(text: str, known: Known, *, names: bool) -> str:
         after_number = at > 0 and words[at - 1][0][-1].isdigit()
         if not names and _PLAIN_WORD.fullmatch(token):
             continue
-        if not _stands(token, known, begins=begins and follows not in _AFTER_SUBJECT, after_number=after_number):
+        begins = (begins and follows not in _AFTER_SUBJECT) or (label and token[1:].islower())
+        if not _stands(token, known, begins=begins, after_number=after_number):
             return token
     return ""
 

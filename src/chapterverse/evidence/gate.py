@@ -17,7 +17,7 @@ from typing import Final
 from chapterverse.errors import AgentUnavailable
 from chapterverse.evidence.assembly import Assembly, begins_dangling, without_mark
 from chapterverse.evidence.citations import Proven
-from chapterverse.evidence.exact import Known, comparable, missing, proven_code
+from chapterverse.evidence.exact import Known, comparable, missing_in, proven_code
 from chapterverse.evidence.judge import Judge, JudgeRequest, JudgeUsage, Verdict
 from chapterverse.evidence.passages import Evidence, IssuedUnit, fitting
 from chapterverse.evidence.statement import Finished, Shape, Statement, UnitRef
@@ -39,7 +39,8 @@ QUOTED_UNITS: Final = 3  # maximum units that replace one statement
 QUOTED_CHARS: Final = 700
 NEAREST_SHARE: Final = 0.2  # minimum share of a supported statement's words in the unit cited if the judge names none
 REPLACING_SHARE: Final = 0.5  # minimum share of a statement's words in its replacement if it names only a passage
-CONTEXT_CHARS: Final = 600  # of the text before a claim
+CONTEXT_CHARS: Final = 600  # of each text before a claim
+MAX_AROUND: Final = 8  # headings, lead-ins and items around a claim that the judge sees
 
 _CALLS_LEFT: Final[set[asyncio.Task[None]]] = set()  # calls to the judge that may outlive their answer
 
@@ -86,8 +87,10 @@ class _Entry:
     """A statement in the queue, with its proof or a future of it."""
 
     statement: Statement
-    proof: "asyncio.Future[Proven | None] | Proven | None"
+    proof: "asyncio.Future[Proven | None] | Proven | None" = None
     silent: bool = False  # a refusal or a repetition: nothing is lost if it is dropped
+    around: "tuple[_Entry, ...]" = ()  # the headings, lead-ins and items that enclose it
+    as_written: bool = False  # it may be shown as the writer wrote it
 
 
 class Gate:
@@ -108,10 +111,10 @@ class Gate:
         self._judging = JudgeQueue(judge, evidence, deadline, self.usage) if judge else None
         self._is_refusal = is_refusal
         self._assembly = Assembly()
-        self._said: set[str] = set()
+        self._said: set[tuple[str, frozenset[UnitRef]]] = set()  # texts with the units that they name
         self._shown: set[UnitRef] = set()  # units whose words the reader has seen
         self._before = ""  # the statement written last
-        self._lead = ""  # the line that introduces the list or table that is being written
+        self._around: list[_Entry] = []  # the headings, lead-ins and items that enclose what is being written
         self._quoted_before: UnitRef | None = None  # the unit that the statement written last quotes
         self._statements = self._repeats = 0
         self._entries: asyncio.Queue[_Entry | None] = asyncio.Queue()
@@ -173,33 +176,40 @@ class Gate:
         self._statements += 1
         if isinstance(draft, Proven):
             return _Entry(draft.statement, draft)
-        if self._is_refusal(draft.text) or self._is_repeated(draft):
-            return _Entry(draft, None, silent=True)
-        context = self._context(draft)
+        entry = _Entry(draft, around=self._enclose(draft))
+        if draft.leads or (draft.shape == "item" and draft.opens):
+            self._around.append(entry)
+        entry.silent = self._is_refusal(draft.text) or self._is_repeated(draft)
+        if not entry.silent:
+            entry.proof = self._prove(entry)
+        return entry
+
+    def _prove(self, entry: _Entry) -> "asyncio.Future[Proven | None] | Proven | None":
+        draft, before = entry.statement, self._before[-CONTEXT_CHARS:]
+        self._before = draft.text
         if draft.shape == "code":
             self._quoted_before = None
             code, units = proven_code(draft.text, self._evidence.all_units())
-            return _Entry(draft, Proven(replace(draft, text=code), "quoted", units) if units else None)
+            return Proven(replace(draft, text=code), "quoted", units) if units else None
         quoted = self._quoted(draft)
         self._quoted_before = quoted.units[0].ref if quoted else None
         names, known = not speaks_of_absence(draft.text), self._known(len(self._evidence.passages))
-        if quoted or len(draft.text) >= MAX_STATEMENT_CHARS or missing(draft.text, known, names=names):
-            return _Entry(draft, quoted)
-        return _Entry(draft, self._judging.ask(draft, context) if self._judging else None)
+        if quoted or len(draft.text) >= MAX_STATEMENT_CHARS or missing_in(draft, known, names=names):
+            return quoted
+        around = tuple(one.statement.text[:CONTEXT_CHARS] for one in entry.around[-MAX_AROUND:])
+        return self._judging.ask(draft, before, around) if self._judging else None
 
-    def _context(self, statement: Statement) -> tuple[str, ...]:
-        """Return what a statement may refer to: the lead-in of its list or table, and the statement before it."""
-        if statement.shape not in ("item", "row"):
-            self._lead = ""
-        context = tuple(text[-CONTEXT_CHARS:] for text in dict.fromkeys((self._lead, self._before)) if text)
-        self._before = statement.text
-        self._lead = statement.text if statement.leads and statement.shape != "heading" else self._lead
-        return context
+    def _enclose(self, statement: Statement) -> "tuple[_Entry, ...]":
+        """Leave the headings, lead-ins and items that this statement is not part of, and return the others."""
+        self._around = [one for one in self._around if _encloses(one.statement, statement)]
+        return tuple(self._around)
 
     def _is_repeated(self, statement: Statement) -> bool:
-        said = comparable(statement.text)
+        """Whether a text was written before with the same units. With other units it may be a step for another case."""
+        words = comparable(statement.text)
+        said = (words, frozenset(statement.named))
         kept = statement.leads or statement.shape == "code"  # what follows needs it
-        repeated = said in self._said and len(said.split()) >= REPEATED_WORDS and not kept
+        repeated = said in self._said and len(words.split()) >= REPEATED_WORDS and not kept
         self._said.add(said)
         self._repeats += repeated
         return repeated
@@ -222,7 +232,9 @@ class Gate:
         proof = await entry.proof if isinstance(entry.proof, asyncio.Future) else entry.proof
         statement = entry.statement
         if proof is None or self._assembly.dangles(proof):
-            proof = None if entry.silent else self._replacement(statement, proof)
+            proof = None if entry.silent else self._replacement(entry, proof)
+        else:
+            entry.as_written = True
         if proof is not None:
             return self._assembly.add(proof, statement)
         self.counts.withheld += not entry.silent and not statement.leads
@@ -236,8 +248,10 @@ class Gate:
             self._shown.update(unit.ref for unit in proven.units)
         return proven
 
-    def _replacement(self, statement: Statement, proof: Proven | None) -> Proven | None:
-        """Return a quote of the units that a statement named, if they fit the question and were not shown yet."""
+    def _replacement(self, entry: _Entry, proof: Proven | None) -> Proven | None:
+        """Return a quote of the units that a statement named, if they fit the question and its place in a list, and
+        were not shown yet."""
+        statement = entry.statement
         if statement.shape in ("heading", "code") or speaks_of_absence(statement.text):
             return None
         named: Sequence[IssuedUnit] = proof.units if proof else ()
@@ -246,6 +260,9 @@ class Gate:
             named = _cited(statement, self._evidence, whole, REPLACING_SHARE)
         units = [unit for unit in named if unit.ref not in self._shown and self._fits(unit, statement)][:QUOTED_UNITS]
         units = self._understandable(units)
+        if statement.shape == "item":
+            leads = {comparable(without_mark(unit.head)) for unit in units}
+            units = units if all({comparable(lead)} == leads for lead in _leads(entry)) else []
         if not units or sum(len(unit.model_text) for unit in units) > QUOTED_CHARS:
             return None
         shape: Shape = "item" if statement.shape == "item" else "paragraph"
@@ -284,7 +301,8 @@ class _Claim:
     """A statement that the judge is asked about."""
 
     statement: Statement
-    context: tuple[str, ...]  # texts before it that it may refer to
+    before: str  # the statement before it, to which it may refer
+    around: tuple[str, ...]  # the headings, lead-ins and items that enclose it
     named: Sequence[IssuedUnit]
     shown: Sequence[IssuedUnit]  # units that the judge sees
     proof: "asyncio.Future[Proven | None]" = field(repr=False)
@@ -300,7 +318,9 @@ class JudgeQueue:
         self._calls: set[asyncio.Task[None]] = set()
         self._proofs: list[asyncio.Future[Proven | None]] = []
 
-    def ask(self, statement: Statement, context: tuple[str, ...] = ()) -> "asyncio.Future[Proven | None]":
+    def ask(
+        self, statement: Statement, before: str = "", around: tuple[str, ...] = ()
+    ) -> "asyncio.Future[Proven | None]":
         """Return a future of the proof of a statement, which is None if it is not proven."""
         named = self._evidence.units_of(statement.named)
         shown: Sequence[IssuedUnit] = self._evidence.around(named)
@@ -308,7 +328,7 @@ class JudgeQueue:
             shown = fitting(self._evidence.all_units(), lambda unit: len(unit.model_text), MAX_EVIDENCE_CHARS)
         proof: asyncio.Future[Proven | None] = asyncio.get_running_loop().create_future()
         self._proofs.append(proof)
-        self._waiting.append(_Claim(statement, context, named, shown, proof))
+        self._waiting.append(_Claim(statement, before, around, named, shown, proof))
         if len(self._calls) < AT_ONCE:
             self._start_call()
         return proof
@@ -366,7 +386,7 @@ class JudgeQueue:
             evidence=list(self._evidence.lines(units.values())),
             claims=claims,
             question=self._evidence.question,
-            before=[" ".join(text for text in one.context if text not in claims) for one in batch],
+            before=[_text_before(one, claims) for one in batch],
         )
         try:
             async with aclosing(self._judge.verdicts(case, self._usage)) as verdicts:
@@ -398,6 +418,32 @@ class JudgeQueue:
         if statement.leads or not stems(statement.text):  # "Yes." says nothing without what follows it
             return Proven(statement, "frame")
         return Proven(statement, "absence") if _NEGATION.search(statement.text) else None
+
+
+def _encloses(one: Statement, statement: Statement) -> bool:
+    """Whether a heading, a lead-in or an item still applies to a statement that is written after it."""
+    if one.shape == "heading":
+        return one.depth <= statement.depth and (statement.shape != "heading" or one.level < statement.level)
+    if one.depth != statement.depth:
+        return one.depth < statement.depth
+    if one.shape == "item" and not statement.opens:
+        return statement.shape == "item"
+    # Bullets that belong to a numbered step may stand below it without an indent.
+    same_list = one.shape == "item" and one.marker[:1].isdigit() == statement.marker[:1].isdigit()
+    return one.leads and statement.shape in ("item", "row") and not same_list
+
+
+def _leads(entry: _Entry) -> list[str]:
+    """Return the lead-ins and parents of an item that are shown as the writer wrote them: they may turn the meaning of
+    what stands below them."""
+    over = [one.statement for one in entry.around if one.as_written and one.statement.shape != "heading"]
+    return [one.text for one in over if one.leads or one.depth < entry.statement.depth]
+
+
+def _text_before(claim: _Claim, claims: Sequence[str]) -> str:
+    """Return what a claim may refer to. The judge reads the claims in order, so one before it need not be repeated."""
+    before = "" if claim.before in claims else claim.before
+    return " › ".join(dict.fromkeys(filter(None, (*claim.around, before))))
 
 
 def _is_decided(claim: _Claim, verdict: Verdict) -> bool:

@@ -43,7 +43,7 @@ _LABEL = r"(?:(?:source|passage|unit|ref|doc)s?\s*+:?\s*+)?"
 _LIST = rf"{_LABEL}{_ONE}(?:\s*+(?:[,;–—-]|and|&)\s*+{_LABEL}{_ONE})*"
 _NUMBERS = re.compile(rf"(?:\[\s*+{_LIST}\s*+\]|【\s*+{_LIST}\s*+】)(?![(\w])", re.IGNORECASE)
 _BETWEEN = re.compile(r"\s*+(?:(?:[,;/&–—-]|and|or)\s*+)?")  # joins two brackets with numbers
-_BARE_LIST = re.compile(r"\[[\d\s,;–—-]+\]")  # may also be a range or a list of values
+_BARE_LIST = re.compile(r"\[\s*+\d++(?:\s*+[,;–—-]\s*+\d++)+\s*+\]")  # may also be a range or a list of values
 _CLAUSE = r"(?:according to|based on|per|as (?:[a-z]+ )?(?:in|by|from|per|under))"  # leads to the numbers after it
 _WRAP = re.compile(  # around numbers
     rf"(?<!\S)(?:(?P<paren>\()(?:(?:see|source|units?)(?: also)?|from|in|{_CLAUSE})?|(?P<mark>[*_]{{1,2}}))$",
