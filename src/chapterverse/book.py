@@ -17,7 +17,7 @@ MarkKind = Literal["emphasis", "strong", "code", "math", "link", "image", "sub",
 UnitKind = Literal["sentence", "item", "row", "field", "code"]
 PageKind = Literal["", "changes", "index"]
 
-RECIPE: Final = "11"  # increase it when readers or chunking give other pages or chunks for the same document
+RECIPE: Final = "12"  # increase it when readers or chunking give other pages or chunks for the same document
 OLDEST_RECIPE: Final = "4"  # of an index that can still be searched; the next ingest reads its pages again
 
 CAPTION: Final = "caption"  # `Block.info` of a paragraph that belongs to the image above it or to the table below it
@@ -176,6 +176,7 @@ class PageRecord:
     last_modified: str = ""
     document: str = ""  # address of its document, if that differs from its own (an EPUB's chapter, a slug)
     edition: str = ""  # that of its page
+    recipe: str = ""  # version of readers and chunking that it was read with; empty: that of its edition
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +190,7 @@ class Edition:
     title: str = ""  # of the book, for people; empty: its name
     pages: int = 0
     calibration: Mapping[str, Any] | None = None  # map from cosine to relevance
-    recipe: str = ""  # version of readers and chunking
+    recipe: str = ""  # version of readers and chunking, the oldest of all its pages
 
     @property
     def key(self) -> str:

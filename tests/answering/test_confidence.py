@@ -57,7 +57,13 @@ def test_question_without_a_word_is_refused(question: str) -> None:
 
 @pytest.mark.parametrize(
     ("question", "missing"),
-    [("What does `else` do?", ()), ("How do I use auto-scaling?", ("auto-scaling",)), ("如何安装?", ("如何安装",))],
+    [
+        ("k8s?", ()),
+        ("404", ()),
+        ("What does `else` do?", ()),
+        ("How do I use auto-scaling?", ("auto-scaling",)),
+        ("如何安装?", ("如何安装",)),
+    ],
 )
 def test_question_is_not_refused_where_the_book_may_have_its_words(question: str, missing: tuple[str, ...]) -> None:
     assert answers(book(6.0, 0.0, missing=missing), question)

@@ -466,3 +466,17 @@ async def test_rows_under_a_withheld_lead_in_are_all_quoted_or_withheld() -> Non
 async def test_bullets_between_two_steps_do_not_restart_the_numbers() -> None:
     steps = "1. Heron logs to a file [1.5].\n- The pump has a valve [1.4].\n2. The default port is 8080 [1.2]."
     assert [line[:2] for line in (await heron(steps)).split("\n")] == ["1.", "- ", "2."]
+
+
+async def test_lead_in_of_a_withheld_step_is_not_shown_above_the_next_step() -> None:
+    lead = "Choose one of these options of the server:"
+    text = f"1. Open the Zeta console.\n\n   {lead}\n   - Gamma rays.\n   - Delta rays.\n2. {TRUE[:-1]} [1.1]."
+    shown = await prove(text, evidence(), right([lead, TRUE]))
+    assert lead not in shown.text and TRUE[:-1] in shown.text
+
+
+async def test_text_under_headings_is_shown_if_the_lead_in_before_them_is_withheld() -> None:
+    text = f"There are 7 ways to run it:\n\n### On Linux\n\n{TRUE[:-1]} [1.1].\n\n### Logging\n\nIt logs well [1.1]."
+    shown = await prove(text, evidence(), right(["On Linux", TRUE, "Logging", "It logs well."]))
+    assert "7 ways" not in shown.text
+    assert TRUE[:-1] in shown.text and "It logs well" in shown.text and shown.gate.counts.replaced == 0

@@ -42,6 +42,15 @@ def test_images_of_the_folder_are_copied(tmp_path: Path, base: str) -> None:
     assert stored_image(home, image_name(logo)) == home / "images" / image_name(logo)
 
 
+def test_image_whose_name_is_too_long_for_a_file_is_left_out(tmp_path: Path) -> None:
+    write(tmp_path / "book", "static/logo.svg", data=b"picture")
+    tree = Tree(str(tmp_path / "book"), "https://b.test", "book")
+    long, logo = f"https://b.test/{'a' * 300}.png", "https://b.test/logo.svg"
+    keep_images(tmp_path, page(long, logo), lambda address: find_image(tree, address))
+    assert stored_image(tmp_path, image_name(long)) is None
+    assert stored_image(tmp_path, image_name(logo)) is not None, "the images after it are kept"
+
+
 def test_changed_image_is_copied_again_and_a_large_one_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, name = tmp_path / "a.png", image_name("a.png")
     for content in (b"one", b"two"):

@@ -446,3 +446,67 @@ async def test_book_stored_by_an_older_version_is_the_unnamed_edition(workshop: 
     assert [edition.key for edition in (await workshop.index.manifest()).shelf] == ["", "guide@2.0"]
     old = (await workshop.index.manifest()).shelf[0]
     assert old.calibration == one.calibration and old.recipe == RECIPE
+
+
+OLDER = "10"  # a version of the readers before the current one
+
+
+async def age(workshop: Workshop) -> None:
+    """Make the index one of an older version, whose records do not say with which recipe a page was read."""
+    async with workshop.index.writer() as writer:
+        assert writer.manifest is not None
+        for held in writer.records.values():
+            page = await workshop.index.page(held.page_id)
+            assert page is not None
+            older = PageRecord(
+                held.page_id, held.url, held.source, "older", held.chunks, held.etag, edition=held.edition
+            )
+            await writer.put_record(page, older)
+        editions = tuple(replace(edition, recipe=OLDER) for edition in writer.manifest.editions)
+        await writer.publish(replace(writer.manifest, recipe=OLDER, editions=editions))
+
+
+async def recipes(workshop: Workshop) -> dict[str, str]:
+    return {edition.key: edition.recipe for edition in (await workshop.index.manifest()).shelf}
+
+
+async def test_every_page_is_cut_again_after_a_change_of_the_recipe(workshop: Workshop) -> None:
+    one = FakeSource({"a.md": "# A\n\nApples.", "b.md": "# B\n\nBananas."}, key="one")
+    two = FakeSource({"c.md": "# C\n\nCherries."}, key="two")
+    await ingest([one, two], workshop, into=NEW)
+    await age(workshop)
+    ledger = await ingest([one, two], workshop, into=NEW)
+    assert outcomes(ledger) == dict.fromkeys(("a.md", "b.md", "c.md"), "changed")
+    assert ledger.passages_embedded == 3
+    assert (one.known["b.md"].etag, two.known["c.md"].etag) == ("", ""), "a page that must be read has no conditions"
+    assert await recipes(workshop) == {"guide@2.0": RECIPE}
+    assert set(outcomes(await ingest([one, two], workshop, into=NEW)).values()) == {"unchanged"}
+    assert (one.known["b.md"].etag, two.known["c.md"].etag) == ("tag-of-b.md", "tag-of-c.md")
+
+
+async def test_pages_that_a_run_did_not_read_keep_their_recipe(workshop: Workshop) -> None:
+    one = FakeSource({"a.md": "# A\n\nApples.", "b.md": "# B\n\nBananas."}, key="one")
+    two = FakeSource({"c.md": "# C\n\nCherries."}, key="two")
+    await ingest([one, two], workshop, into=NEW)
+    await ingest([two], workshop, into=OLD)
+    await age(workshop)
+    failing = FakeSource({**one.pages, "b.md": Failed("b.md", "HTTP 500")}, key="one")
+    assert outcomes(await ingest([failing], workshop, into=NEW)) == {"a.md": "changed", "b.md": "failed"}
+    assert await recipes(workshop) == {"guide@1.0": OLDER, "guide@2.0": OLDER}
+    assert outcomes(await ingest([one], workshop, into=NEW)) == {"a.md": "unchanged", "b.md": "changed"}
+    assert (one.known["a.md"].etag, one.known["b.md"].etag) == ("tag-of-a.md", "")
+    assert await recipes(workshop) == {"guide@1.0": OLDER, "guide@2.0": OLDER}, "the page of `two` is an older one"
+    assert outcomes(await ingest([two], workshop, into=NEW)) == {"c.md": "changed"}
+    assert two.known["c.md"].etag == ""
+    assert await recipes(workshop) == {"guide@1.0": OLDER, "guide@2.0": RECIPE}
+    assert (await workshop.index.manifest()).recipe == OLDER
+
+
+async def test_reembedded_pages_are_read_again_after_a_change_of_the_recipe(workshop: Workshop) -> None:
+    source = FakeSource({"a.md": "# A\n\nApples."})
+    await ingest([source], workshop)
+    await age(workshop)
+    await reembed(workshop)
+    assert await recipes(workshop) == {"": OLDER}
+    assert outcomes(await ingest([source], workshop)) == {"a.md": "changed"}
+    assert await recipes(workshop) == {"": RECIPE}

@@ -120,6 +120,19 @@ def test_mdbook_prefix_chapter_has_no_chapters(tmp_path: Path) -> None:
     assert [entry.parents for entry in navigation(tmp_path, "mdbook")] == [(), (), ()]
 
 
+def test_mdbook_separator_right_below_a_chapter_is_no_underline(tmp_path: Path) -> None:
+    """For Markdown the line above `---` is a heading."""
+    write(tmp_path, "intro.md", "a.md", "end.md")
+    (tmp_path / "SUMMARY.md").write_text(
+        "# Summary\n\n[Introduction](intro.md)\n---\n- [A](a.md)\n\n[The end](end.md)\n---\n"
+    )
+    assert navigation(tmp_path, "mdbook") == [
+        NavigationEntry("intro.md", "Introduction"),
+        NavigationEntry("a.md", "A"),
+        NavigationEntry("end.md", "The end"),
+    ]
+
+
 async def test_pages_follow_the_navigation(tmp_path: Path) -> None:
     write(tmp_path / "book", "src/a.md", "src/b.md", "src/c.md")
     (tmp_path / "book/book.toml").write_text('[book]\ntitle = "x"\n')

@@ -1,10 +1,11 @@
 """Excerpts start and end so that they can be understood without the rest of the section."""
 
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
-from chapterverse.evidence.passages import Evidence, IssuedPassage
+from chapterverse.evidence.passages import Evidence, IssuedPassage, IssuedUnit
 from chapterverse.writing.cutting import (
     CODE_LINES,
     MOST_WORDS,
@@ -134,8 +135,18 @@ def test_excerpt_has_at_most_most_words() -> None:
 
 
 def test_image_without_a_text_is_left_out() -> None:
-    text = "The painter is a class.\n\n[Image]\n\n[Image: a painted widget]\n\nIt draws widgets."
-    assert excerpt("It draws", text) == "The painter is a class.\n\n[Image: a painted widget]\n\nIt draws widgets."
+    code = "```ini\n[Image]\nImage=quay.io/painter\n```"
+    text = f"The painter is a class.\n\n[Image]\n\n[Image: a painted widget]\n\nIt draws widgets:\n\n{code}"
+    whole = passage(text)
+    units = tuple(unit for unit in whole.units if not unit.text.startswith("[Image"))  # images are not units
+    scores = {unit.start: 3.0 for unit in units}
+    found = cut_excerpt(replace(whole, units=tuple(map(renumbered, units, count(1)))), scores, "painter", "Painters")
+    assert found is not None
+    assert found.statement.text == text.replace("[Image]\n\n[Image:", "[Image:")
+
+
+def renumbered(unit: IssuedUnit, number: int) -> IssuedUnit:
+    return replace(unit, ref=unit.ref._replace(unit=number))
 
 
 def test_shortened_list_ends_with_an_ellipsis() -> None:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import pytest
+
 from chapterverse.book import Page, Section
 from chapterverse.conversations.turns import Turn
 from chapterverse.evidence.citations import Proven
@@ -99,6 +101,14 @@ async def test_unit_of_the_last_answer_is_told_again_alone_where_nothing_else_co
     assert await quotes(replace(far, readings=(given.readings[0], far.readings[1]))) == [
         "Restart the mission to clear it."
     ]
+
+
+@pytest.mark.parametrize("text", ["# The server uses port 8080", "Set these variables:\n\n- PORT\n- HOST"])
+async def test_follow_up_on_a_heading_or_an_announcement_alone_is_not_answered(text: str) -> None:
+    given = after(text, text, {"Set": 3.0}, marked=["Set"] if "Set" in text else [])
+    turn = replace(given.history[0], sources=({"quote": text},))
+    marked = replace(given.readings[0], shown_before=frozenset(given.readings[0].units))
+    assert await quotes(replace(given, history=(turn,), readings=(marked,))) == []
 
 
 def after(text: str, shown_before: str, units: Mapping[str, float], marked: Sequence[str] = ()) -> Task:

@@ -215,3 +215,30 @@ def test_long_item_without_numbers_is_parsed_in_time() -> None:
     for at in range(0, len(text), 4):
         parser.feed(text[at : at + 4])
     assert time.process_time() - before < 2  # it took 12 seconds
+
+
+def test_code_in_a_block_quote_ends_with_the_quote() -> None:
+    text = "> ```py\n> >>> x = 1\n> y = 2\n\nThe text goes on.\n\n- So does the list."
+    assert statements_of(text) == [
+        ("code", ">>> x = 1\ny = 2", ""),
+        ("paragraph", "The text goes on.", ""),
+        ("item", "So does the list.", ""),
+    ]
+    assert statements_of("> ```\n> x = 1\n```\n\nThe text goes on.") == [
+        ("code", "x = 1", ""),
+        ("paragraph", "The text goes on.", ""),
+    ]
+
+
+def test_block_quote_in_an_item_stays_in_it() -> None:
+    parser = MarkdownParser()
+    found = (
+        parser.feed("1. One step.\n\n   > A note on it.\n\n   > ```\n   > run\n   > ```\n\n2. Two steps.\n")
+        + parser.finish()
+    )
+    assert [(one.text, one.depth) for one in found] == [
+        ("One step.", 0),
+        ("A note on it.", 1),
+        ("run", 1),
+        ("Two steps.", 0),
+    ]

@@ -24,7 +24,7 @@ DISCLAIMER: Final = "The book says little about this. Check the passages behind 
 COVERED_LEAST: Final = -4.5  # minimum logit to answer from a selection with every word of the question in one unit
 KEYLESS: Final = Path(__file__).with_name("keyless.json")
 MODEL: Final = Path(__file__).with_name("model.json")
-_LETTERS = re.compile(r"[^\W\d_]{2}|[^\W\d_a-zA-Z]")  # "a" or "??" asks nothing; one character may be a word in Chinese
+_LETTERS = re.compile(r"[^\W_]{2}|[^\W\d_a-zA-Z]")  # "a" or "??" asks nothing; "S3" may, and one character in Chinese
 _BANDS: Final[tuple[tuple[float, ConfidenceLevel], ...]] = ((0.8, "high"), (0.6, "medium"))
 
 

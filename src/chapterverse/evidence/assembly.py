@@ -49,6 +49,7 @@ class _Waiting:
     """A heading or a lead-in that is shown with the first thing that it introduces."""
 
     proven: Proven
+    written: Statement  # as the model wrote it: its place decides what it introduces
     introduces: str = ""  # the shape of what followed it
     lost: bool = False  # withheld: never shown
 
@@ -66,7 +67,8 @@ class Assembly:
     def dangles(self, proven: Proven) -> bool:
         """Whether a statement refers back to one that was withheld, or was judged under a lead-in that was."""
         statement = proven.statement
-        if proven.kind == "supported" and any(one.lost and _introduces(one, statement) for one in self._waiting):
+        lost = [one for one in self._waiting if one.lost and one.introduces != "heading"]
+        if proven.kind == "supported" and any(_introduces(one, statement) for one in lost):
             return True
         prose = statement.shape in ("paragraph", "item", "heading")
         return self._hole and prose and begins_dangling(without_connective(statement.text))
@@ -79,10 +81,10 @@ class Assembly:
         if statement.shape == "item" and self._unopened is not None:
             self._gone.append(statement.depth)
         if statement.leads and statement.shape != "heading":
-            self._waiting.append(_Waiting(Proven(statement, "frame"), lost=True))
+            self._waiting.append(_Waiting(Proven(statement, "frame"), statement, lost=True))
         if statement.leads and statement.shape != "item" and self._led:
             # Separates what follows from what the heading or the lead-in before introduces.
-            self._waiting = [one for one in self._waiting if one.proven != _GAP] + [_Waiting(_GAP)]
+            self._waiting = [one for one in self._waiting if one.proven != _GAP] + [_Waiting(_GAP, _GAP.statement)]
         self._hole = self._hole or not statement.leads
         return released
 
@@ -91,7 +93,7 @@ class Assembly:
         released = self._pass(written)
         proven = self._repaired(proven)
         if proven.statement.leads or proven.kind == "frame":
-            self._waiting.append(_Waiting(proven))
+            self._waiting.append(_Waiting(proven, written))
             return released
         released += [waiting.proven for waiting in self._waiting if not waiting.lost]
         self._led = self._led or bool(released)
@@ -163,7 +165,7 @@ def _start(text: str) -> int:
 
 def _introduces(waiting: _Waiting, statement: Statement) -> bool:
     """Whether a statement still belongs to what a heading or a lead-in introduces."""
-    lead = waiting.proven.statement
+    lead = waiting.written
     if lead.shape == "heading":
         return statement.shape != "heading" or statement.level > lead.level
     if statement.depth > lead.depth or waiting.introduces == "heading":

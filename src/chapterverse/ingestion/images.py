@@ -49,12 +49,12 @@ def stored_image(home: Path, name: str) -> Path | None:
 def keep_images(home: Path, page: Page, find: Find) -> None:
     """Copy the new and changed images of a page. For one that cannot be read, the alternative text is shown."""
     for address in _addresses(page):
-        name, source = image_name(address, page.edition), find(address)
-        if not name or source is None:
+        if not (name := image_name(address, page.edition)):
             continue
         place = home / _FOLDER / name
         try:
-            if source.stat().st_size > MAX_BYTES:
+            source = find(address)  # fails for a name that no file can have
+            if source is None or source.stat().st_size > MAX_BYTES:
                 continue
             data = source.read_bytes()
             if place.exists() and place.read_bytes() == data:

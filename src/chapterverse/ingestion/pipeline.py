@@ -214,7 +214,7 @@ class _Run:
         for record in earlier:
             known.setdefault(record.document or record.url, []).append(record)
         gone: dict[str, str] = {}  # document → reason for removing its pages
-        remembered = {url: records[0] for url, records in known.items()} if self._same_recipe else {}
+        remembered = {url: self._remembered(records) for url, records in known.items()}
         async with aclosing(source.documents(remembered)) as documents:
             async for fetched in documents:
                 self._find_image = source.image
@@ -238,7 +238,6 @@ class _Run:
         """Queue a page to be embedded and stored. Starts a batch if enough passages are waiting."""
         self.held[page.page_id] = record
         self.touched.add(page.edition)
-        self.shelf[page.edition] = replace(self.shelf[page.edition], recipe=RECIPE)
         self._waiting.append(_Ready(page, record, chunks, outcome))
         if sum(len(ready.chunks) for ready in self._waiting) >= BATCH:
             await self._embed_waiting()
@@ -247,10 +246,18 @@ class _Run:
         """The chunks of a page, each within the embedding model's window."""
         return cut(page, count_tokens, self._window)
 
-    @property
-    def _same_recipe(self) -> bool:
-        """Whether the edition was read with the current version of readers and chunking."""
-        return bool(self._known) and self.shelf[self.edition].recipe == RECIPE
+    def _recipe_of(self, record: PageRecord) -> str:
+        """The version of readers and chunking that a page was read with. Records of older versions do not say it."""
+        return record.recipe or self.shelf[record.edition].recipe
+
+    def _is_current(self, record: PageRecord) -> bool:
+        return self._recipe_of(record) == RECIPE
+
+    def _remembered(self, records: Sequence[PageRecord]) -> PageRecord:
+        """What a source is told about a document. If its pages must be read again, it must not be asked for on the
+        condition that it has changed."""
+        current = all(map(self._is_current, records))
+        return records[0] if current else replace(records[0], etag="", last_modified="")
 
     @property
     def _window(self) -> int:
@@ -263,7 +270,6 @@ class _Run:
         self._report("calibrating")
         keys = sorted({record.edition for record in self.held.values()})
         editions = [await self._described(key, false_answers) for key in keys]
-        oldest = min((edition.recipe for edition in editions), key=lambda recipe: int(recipe or 0), default=RECIPE)
         self._report("publishing")
         published = await self.writer.publish(
             Manifest(
@@ -272,7 +278,7 @@ class _Run:
                 created_at=datetime.now(UTC).isoformat(),
                 pages=0,
                 chunks=0,
-                recipe=oldest,
+                recipe=_oldest(edition.recipe for edition in editions),
                 editions=tuple(editions),
             )
         )
@@ -289,15 +295,15 @@ class _Run:
 
     async def _described(self, key: str, false_answers: float | None) -> Edition:
         """The manifest entry of an edition. An edition that has changed is calibrated again."""
-        edition = self.shelf[key]
-        pages = sum(record.edition == key for record in self.held.values())
+        records = [record for record in self.held.values() if record.edition == key]
+        edition = replace(self.shelf[key], pages=len(records), recipe=_oldest(map(self._recipe_of, records)))
         if key not in self.touched:
-            return replace(edition, pages=pages)
+            return edition
         vectors = ((chunk, vector) async for chunk, vector in self.writer.vectors() if chunk.edition == key)
         calibration: dict[str, float] = (await calibrate(self.workshop.embedder.embed_query, vectors)).to_dict()
         rate = (edition.calibration or {}).get("false_answers") if false_answers is None else false_answers
         stored = calibration if rate is None else calibration | {"false_answers": rate}
-        return replace(edition, pages=pages, calibration=stored)
+        return replace(edition, calibration=stored)
 
     async def stop(self) -> None:
         """Stop the worker and, after a failure, the running batch."""
@@ -354,8 +360,9 @@ class _Run:
             last_modified=document.last_modified,
             document=document.url if document.url != page.url else "",
             edition=page.edition,
+            recipe=RECIPE,
         )
-        if before is not None and self._same_recipe and await self.workshop.index.page(page.page_id) == page:
+        if before is not None and self._is_current(before) and await self.workshop.index.page(page.page_id) == page:
             await asyncio.to_thread(keep_images, self.workshop.home, page, self._find_image)
             self._keep([before])  # the page is the same: a file has changed that it might have included
             self._reread.append(record)
@@ -416,6 +423,10 @@ class _Run:
 
     def _report(self, doing: str) -> None:
         self.workshop.watch(Progress(len(self.ledger.rows), self.expected, self.ledger.passages_embedded, doing))
+
+
+def _oldest(recipes: Iterable[str]) -> str:
+    return min(recipes, key=lambda recipe: int(recipe or 0), default=RECIPE)
 
 
 def _orders(chunk: Chunk) -> list[Order]:

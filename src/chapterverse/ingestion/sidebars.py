@@ -107,18 +107,22 @@ def _in_folder(root: Path, folder: str) -> list[str]:
 
 def mdbook(root: Path) -> list[NavigationEntry]:
     """The pages that `SUMMARY.md` links. In its lists the first link of an item is a chapter, to which the items inside
-    of it belong. Any other link is a prefix or suffix chapter, which belongs to no part."""
+    of it belong. Any other link is a prefix or suffix chapter, which belongs to no part. A separator right below such a
+    chapter makes it a heading for Markdown, but not for mdBook."""
     entries: list[NavigationEntry] = []
     above: list[tuple[int, str]] = []
     part: tuple[str, ...] = ()
     titled = False
     tokens = tokens_of(_read(root / "SUMMARY.md"))
     for place, token in enumerate(tokens):
-        if token.type == "heading_open":  # the first heading may be the title of the file
+        if token.type not in ("heading_open", "paragraph_open"):
+            continue
+        links = list(_links_of(tokens[place + 1].children or ()))
+        separated = links and token.markup == "-"
+        if token.type == "heading_open" and not separated:  # the first heading may be the title of the file
             part, above = (_words_of(tokens[place + 1].children),) if entries or titled else (), []
             titled = True
-        elif token.type == "paragraph_open":
-            links = list(_links_of(tokens[place + 1].children or ()))
+        else:
             if token.level:
                 links = links[:1] if tokens[place - 1].type == "list_item_open" else []
             elif links:

@@ -179,11 +179,11 @@ def _excerpt_text(passage: IssuedPassage, units: Sequence[IssuedUnit], question:
     pieces = [_introduction(units[0], heading)]
     place = units[0].start
     for unit in units:
-        if unit.kind == "code" and (unit.text.count("\n") - 1 > CODE_LINES or not _is_fenced(unit.text)):
-            pieces += [passage.text[place - passage.offset : unit.start - passage.offset], _shortened(unit, question)]
-            place = unit.end
-    pieces.append(passage.text[place - passage.offset : units[-1].end - passage.offset])
-    return _IMAGE.sub("", "".join(pieces))
+        pieces.append(_IMAGE.sub("", passage.text[place - passage.offset : unit.start - passage.offset]))
+        long = unit.kind == "code" and (unit.text.count("\n") - 1 > CODE_LINES or not _is_fenced(unit.text))
+        pieces.append(_shortened(unit, question) if long else unit.text)
+        place = unit.end
+    return "".join(pieces)
 
 
 def _introduction(first: IssuedUnit, heading: str) -> str:

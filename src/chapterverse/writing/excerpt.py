@@ -16,7 +16,7 @@ from chapterverse.evidence.statement import Statement
 from chapterverse.language import stems
 from chapterverse.trained import UNREAD, shared_reader
 from chapterverse.writing import Finished, Reading, Task, Writer, WriterEvent
-from chapterverse.writing.cutting import cut_excerpt, excerpt_of, near_duplicates
+from chapterverse.writing.cutting import announces, cut_excerpt, excerpt_of, near_duplicates
 
 NAME: Final = "excerpt"
 MOST: Final = 3  # excerpts in one answer
@@ -82,9 +82,10 @@ def _answered_before(task: Task) -> list[tuple[str, Proven]]:
         return []
     passage, reading = task.passages[0], task.readings[0]
     quotes = [str(source.get("quote")) for source in task.history[-1].sources]
-    best = max(passage.units, key=lambda unit: reading.units.get(unit.start, UNREAD))
-    among_others = any(best.text in quote and best.text != quote for quote in quotes)
-    return [(passage.place, excerpt_of(passage, [best], task.question, _heading(passage)))] if among_others else []
+    best = max(passage.units, key=lambda unit: reading.units.get(unit.start, UNREAD), default=None)
+    if best is None or announces(best.text) or not any(best.text in quote and best.text != quote for quote in quotes):
+        return []
+    return [(passage.place, excerpt_of(passage, [best], task.question, _heading(passage)))]
 
 
 def _heading(passage: IssuedPassage) -> str:

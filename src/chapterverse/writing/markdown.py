@@ -29,7 +29,8 @@ _LINE = re.compile(
 )
 _BOLD_LINE = re.compile(r"\*\*[^*\n]{0,119}[^*\n.!?]\*\*:?|__[^_\n]{0,119}[^_\n.!?]__:?")
 _ROW_RULE = re.compile(r"(?=[^-]*-)[|:\- \t]++")
-_QUOTE = re.compile(r"^[ \t]*(?:>[ \t]?)+")
+_QUOTE = re.compile(r"^([ \t]*)(?:>[ \t]?)+")
+_QUOTED_CODE = re.compile(r"^[ \t]*>[ \t]?")  # the code itself may begin with ">"
 _NEXT_WORD = re.compile(r"\s*+[\"'“‘«(\[*_]*+\w*+")
 _MAY_END = re.compile(r"[.!?…。！？｡\n]")
 _DECIDED: Final = 12  # characters of a line that are enough to tell its kind
@@ -58,7 +59,7 @@ class MarkdownParser:
         self._block: Statement | None = None  # the shape of the open paragraph, item or code
         self._text = ""  # the text of that block that is not released yet
         self._fence = ""  # the mark that closes the open code block
-        self._quoted = False  # the line before was in a block quote
+        self._quoted = False  # whether the open code block is in a block quote
         self._blank = True  # the line before was blank
         self._items: list[int] = []  # indents of the list items around the current line
         self._header: Statement | None = None  # of the open table; its `head` is empty until the line below it arrives
@@ -86,19 +87,15 @@ class MarkdownParser:
         table it may still become a row."""
         if self._fence or self._header:
             return False
-        line = _QUOTE.sub("", self._line)
+        line = _QUOTE.sub(r"\1", self._line)
         return len(line.lstrip()) >= _DECIDED and _kind(line)[0] in ("text", "item")
 
     def _take(self, line: str) -> list[Statement]:
         """Begin, continue or end a block. An unfinished line has no line break. Returns the completed statements."""
         self._line = ""
-        if not self._fence or self._quoted:
-            line, self._quoted = _QUOTE.sub("", line), _QUOTE.match(line) is not None
         if self._fence:
-            bare = _NUMBERS.sub("", line).strip()  # unit numbers may follow the closing fence
-            closes = bare.startswith(self._fence) and not bare.strip(self._fence[0])
-            self._text += "" if closes else line
-            return self._end_block() if closes else []
+            return self._take_code(line)
+        line, self._quoted = _QUOTE.sub(r"\1", line), _QUOTE.match(line) is not None
         kind, mark = _kind(line.rstrip("\n"))
         if kind == "text" and self._header and "|" in line:
             kind = "row"
@@ -120,6 +117,17 @@ class MarkdownParser:
             self._text += line[mark.end() :] if mark else line.lstrip(" \t")
             self._inline = not line.endswith("\n")
         return found
+
+    def _take_code(self, line: str) -> list[Statement]:
+        """Continue or end the open code block. One in a block quote ends with the quote."""
+        code = _QUOTED_CODE.sub("", line) if self._quoted else line
+        bare = _NUMBERS.sub("", code).strip()  # unit numbers may follow the closing fence
+        if bare.startswith(self._fence) and not bare.strip(self._fence[0]):
+            return self._end_block()
+        if self._quoted and not _QUOTED_CODE.match(line):
+            return self._end_block() + self._take(line)
+        self._text += code
+        return []
 
     def _open(self, line: str, item: re.Match[str] | None, was_blank: bool) -> None:
         """Open an item or a paragraph."""

@@ -7,6 +7,7 @@ import pytest
 
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document, Unreadable
+from chapterverse.ingestion.inline import plain
 from chapterverse.ingestion.readers import read
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" '
@@ -143,6 +144,21 @@ def test_numbering_continues_over_text_and_restarts_if_the_list_says_so() -> Non
     assert [part.text for part in draft.parts] == ["1. one\n2. two", "Between.", "3. three", "1. anew", "End."]
 
 
+def test_numbers_continue_after_sub_items_that_follow_other_text() -> None:
+    numbering = NUMBERING.replace('w:val="bullet"', 'w:val="decimal"')
+    items = _item("inner one", 1) + _item("inner two", 1) + _item("two", 0) + _item("three", 0)
+    body = _item("one", 0) + paragraph("Between.") + items
+    files = {
+        "word/document.xml": f"<w:document {W}><w:body>{body}</w:body></w:document>",
+        "word/numbering.xml": numbering,
+    }
+    (draft,) = read(_document(_archive(files)))
+    lines = "\n".join(part.text for part in draft.parts).split("\n")
+    assert [line.strip() for line in lines] == [
+        *("1. one", "Between.", "1. inner one", "2. inner two", "2. two", "3. three")
+    ]
+
+
 def test_text_boxes_are_read_once_after_their_paragraph() -> None:
     box = f"<w:txbxContent>{paragraph('In the box.')}{_item('a step', 0)}</w:txbxContent>"
     drawing = (
@@ -151,6 +167,34 @@ def test_text_boxes_are_read_once_after_their_paragraph() -> None:
     )
     (draft,) = read(_document(word_file(paragraph("Before.", drawing) + paragraph("After."))))
     assert [part.text for part in draft.parts] == ["Before.", "In the box.", "1. a step", "After."]
+
+
+def test_deleted_and_hidden_text_boxes_are_not_read() -> None:
+    def box(text: str, style: str = "") -> str:
+        content = f"<w:txbxContent>{paragraph(text)}</w:txbxContent>"
+        return f"<w:r><w:rPr>{style}</w:rPr><w:pict>{content}</w:pict></w:r>"
+
+    runs = (
+        f"<w:del>{box('SECRET')}</w:del>",
+        f"<w:moveFrom>{box('SECRET')}</w:moveFrom>",
+        box("SECRET", "<w:vanish/>"),
+        box("SECRET", "<w:webHidden/>"),
+        box("Shown.", '<w:vanish w:val="0"/>'),
+    )
+    (draft,) = read(_document(word_file(paragraph("Before.", *runs))))
+    assert [part.text for part in draft.parts] == ["Before.", "Shown."]
+
+
+def test_code_has_only_its_visible_text() -> None:
+    box = f"<w:txbxContent>{paragraph('Callout')}</w:txbxContent>"
+    drawing = (
+        "<w:r><mc:AlternateContent xmlns:mc='mc'><mc:Choice><w:drawing><wp:docPr id='1' name='Box'/>"
+        f"{box}</w:drawing></mc:Choice><mc:Fallback><w:pict>{box}</w:pict></mc:Fallback></mc:AlternateContent></w:r>"
+    )
+    moved = f"<w:moveFrom>{_run('y = 2')}</w:moveFrom>"
+    body = paragraph("x = 1", _run("SECRET", "<w:vanish/>"), moved, drawing, style="Code")
+    (draft,) = read(_document(word_file(body)))
+    assert [(part.kind, part.text) for part in draft.parts] == [("code", "x = 1"), ("paragraph", "Callout")]
 
 
 def test_equations_are_tex_and_paragraphs_of_a_note_are_apart() -> None:
@@ -174,6 +218,33 @@ def test_equations_are_tex_and_paragraphs_of_a_note_are_apart() -> None:
     document = _document(_archive(files))
     page = compose(document, read(document)[0])
     assert page.text == ("# X\n\nSo $s=\\frac{a+b}{2}$ holds. (A note. More.)\n\n$$∑_i x^{10}+\\sqrt{y}(z)$$")
+
+
+@pytest.mark.parametrize(
+    ("equation", "tex"),
+    [
+        ('<m:acc><m:accPr><m:chr m:val="\u0305"/></m:accPr>E</m:acc>', "\\bar{x}"),
+        ("<m:acc>E</m:acc>", "\\hat{x}"),  # the accent of Word if it names none
+        ('<m:acc><m:accPr><m:chr m:val="\u20d7"/></m:accPr>E</m:acc>', "\\vec{x}"),
+        ('<m:acc><m:accPr><m:chr m:val="\u0331"/></m:accPr>E</m:acc>', "x\u0331"),  # TeX has no name for it
+        ('<m:bar><m:barPr><m:pos m:val="top"/></m:barPr>E</m:bar>', "\\overline{x}"),
+        ("<m:bar>E</m:bar>", "\\underline{x}"),
+        ("<m:groupChr>E</m:groupChr>", "\\underbrace{x}"),
+        (
+            '<m:groupChr><m:groupChrPr><m:chr m:val="\u23de"/><m:pos m:val="top"/></m:groupChrPr>E</m:groupChr>',
+            "\\overbrace{x}",
+        ),
+        (
+            '<m:groupChr><m:groupChrPr><m:chr m:val="→"/><m:pos m:val="top"/></m:groupChrPr>E</m:groupChr>',
+            "\\overset{→}{x}",
+        ),
+    ],
+)
+def test_equations_keep_accents_bars_and_braces(equation: str, tex: str) -> None:
+    inside = equation.replace("E<", "<m:e><m:r><m:t>x</m:t></m:r></m:e><")
+    body = paragraph("The mean ", f"<m:oMath xmlns:m='m'>{inside}</m:oMath>", " is.")
+    (draft,) = read(_document(word_file(body)))
+    assert plain(draft.parts[0].text) == f"The mean ${tex}$ is."
 
 
 def test_rows_of_an_inner_table_are_only_in_their_cell() -> None:

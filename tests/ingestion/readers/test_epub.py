@@ -98,6 +98,26 @@ def test_title_is_not_a_bare_number_and_not_repeated(listed: str, headings: str,
     assert compose(document, epub.read(document)[0]).text == f"{text}\n\nIt walks."
 
 
+@pytest.mark.parametrize(
+    ("listed", "headings", "text"),
+    [
+        ("The Eighties", "<h1>The Eighties</h1><h2>1980</h2>", "# The Eighties\n\n## 1980"),
+        ("The Eighties", "<h2>1980</h2>", "# The Eighties\n\n## 1980"),
+        ("Languages", "<h1>Languages</h1><h2>C</h2>", "# Languages\n\n## C"),
+        ("Legs and Arms", "<h2>Legs</h2>", "# Legs and Arms\n\n## Legs"),
+        ("Walking", "<h2>1</h2><h1>Walking</h1>", "# Walking"),  # the number of the chapter
+        ("1", "", "# 1"),  # not the title of the file, which is that of the book
+    ],
+)
+def test_headings_of_sections_stay_at_the_start_of_a_chapter(listed: str, headings: str, text: str) -> None:
+    nav = f"""<html xmlns:epub="http://www.idpf.org/2007/ops"><body><nav epub:type="toc"><ol>
+    <li><a href="text/one.xhtml">{listed}</a></li></ol></nav></body></html>"""
+    one = f"<html><head><title>Robots</title></head><body>{headings}<p>It walks.</p><h2>1981</h2></body></html>"
+    data = archive({**FILES, "OEBPS/nav.xhtml": nav, "OEBPS/text/one.xhtml": one})
+    document = Document("https://book.example/robots.epub", "robots.epub", "book", "epub", data)
+    assert compose(document, epub.read(document)[0]).text == f"{text}\n\nIt walks.\n\n## 1981"
+
+
 def test_asides_are_read() -> None:
     one = "<html><body><h1>Walking</h1><aside><p>A remark.</p></aside><p>It walks.</p></body></html>"
     first = read(archive({**FILES, "OEBPS/text/one.xhtml": one}))[0]

@@ -258,6 +258,24 @@ def test_buttons_are_not_read_unless_they_are_a_heading() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("page", "part"),
+    [
+        ('<p>The <span role="button">API server</span> stores.</p>', ("paragraph", "The API server stores.")),
+        ('<ul><li>Open <b><span role="button">Files</span></b></li></ul>', ("list", "- Open Files")),
+        ('<details><summary role="button">How?</summary><p>So.</p></details>', ("paragraph", "How?")),
+        ('<div role="button"><img src="a.png" alt="A chart"></div>', ("image", "A chart")),
+    ],
+)
+def test_content_with_the_role_of_a_button_is_read(page: str, part: tuple[str, str]) -> None:
+    assert part in parts_of(f"<main><h1>T</h1><p>A robot.</p>{page}</main>")
+
+
+def test_controls_with_the_role_of_a_button_are_not_read_beside_code() -> None:
+    page = '<ol><li>Walk:<div><pre>walk()</pre><span role="button">Copy</span></div></li></ol>'
+    assert "Copy" not in str(parts_of(f"<main>{page}<p><span role='button'>Copy</span></p></main>"))
+
+
 def test_only_links_that_are_all_control_are_left_out() -> None:
     controls = ("Edit this page", "✏ Edit this page on GitHub", "Edit on GitLab", "View page source", "Suggest edits")
     texts = ("Edit on the canvas", "View source code of a node", "Suggest changes to the plan")
@@ -278,6 +296,13 @@ def test_figures_and_layout_tables_keep_captions_and_text() -> None:
         ("paragraph", "Steps", ""),
         ("paragraph", "Walk.", ""),
     ]
+
+
+def test_code_with_line_numbers_has_the_caption_of_its_figure() -> None:
+    page = """<main><h1>T</h1><figure class="highlight js"><figcaption><span>src/app.js</span></figcaption><table><tr>
+    <td class="gutter"><pre>1</pre></td><td class="code"><pre>let a</pre></td></tr></table></figure>
+    <pre>let b</pre></main>"""
+    assert [(part.text, part.caption) for part in read(page).parts[1:]] == [("let a", "src/app.js"), ("let b", "")]
 
 
 def test_descriptions_of_the_same_term_are_one_field() -> None:

@@ -264,6 +264,25 @@ def test_button_is_read_only_in_a_sentence() -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "<button>\n\nClick me</button>\n\nMore text.",
+        '<div align="center">\n<button>Try it\n\n</button></div>\n\nMore text.',
+        "<div>\n  <button>Try it\n\n    </button>\n</div>\n\nMore text.",
+        "<div><button>One<button>Two</button></div>\n\nMore text.",
+        "<div><button>One<!-- </button> --></div>\n\nMore text.",
+    ],
+)
+def test_button_does_not_hide_the_text_after_it(text: str) -> None:
+    assert _parts(text)[-1] == ("paragraph", "More text.")
+
+
+def test_hidden_text_in_an_open_button_is_not_read() -> None:
+    assert "SECRET" not in str(_parts("Seen.\n\n<div><button><span hidden>\n\nSECRET\n\n</span></button></div>"))
+    assert "SECRET" not in str(_parts("Seen.\n\n<button hidden>\n\nSECRET\n\n</button>"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "Arm\n: It holds.\n: It turns.\n\nLeg\n: It walks.",
         "<dl><dt>Arm</dt><dd>It holds.</dd><dd>It turns.</dd><dt>Leg<dd>It walks.</dl>",
     ],

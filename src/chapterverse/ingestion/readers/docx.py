@@ -27,6 +27,8 @@ _CODE = re.compile(r"code|source|preformatted|verbatim|listing|html pre|macro te
 _CONTENTS = re.compile(r"toc\b|toc ?\d|table of (?:contents|figures)|index ?\d|header|footer")
 _QUOTE = re.compile(r"(?:intense )?quote|block text|zitat")
 _WRAPPERS = ("sdt", "sdtContent", "customXml", "ins", "moveTo")  # elements around blocks or rows
+_LEFT_OUT = ("del", "moveFrom", "Fallback")  # elements with text that Word does not show
+_NO_ITEM: Final = -2  # in place of the number of a list's last item; no number follows it
 _OFF = ("0", "false", "off", "none")
 
 
@@ -179,7 +181,8 @@ class _Word:
 
     def _text_boxes(self, node: Element) -> None:
         """Write the text boxes of a paragraph after it."""
-        for box in _inside_of(node, "txbxContent") if self._nested < _MAX_DEPTH else ():
+        boxes = [child for child in _visible(node) if child.tag == "txbxContent"]
+        for box in boxes if self._nested < _MAX_DEPTH else ():
             self._nested += 1
             self._blocks(box)
             self._nested -= 1
@@ -253,7 +256,7 @@ class _Word:
             open_.pop()
         while len(open_) <= depth:
             self._to.open_list(ordered=place > 0, start=place or 1)
-            open_.append(place)
+            open_.append(_NO_ITEM if place else 0)
         open_[-1] = place
         self._to.item()
         self._to.paragraph(text)
@@ -348,9 +351,9 @@ class _Word:
         return "".join(content)
 
     def _run(self, node: Element) -> list[tuple[str, str]]:
-        style = node.find("rPr")
-        if style is not None and (_is_on(style, "vanish") or _is_on(style, "webHidden")):
+        if _is_hidden(node):
             return []
+        style = node.find("rPr")
         text = "".join(self._inside(child) for child in node)
         named = self._styles.get(_value(style, "rStyle"))
         if named and _CODE.search(named.name) and text.strip() and "`" not in text:
@@ -389,13 +392,16 @@ def _unwrapped(node: Element, tag: str = "") -> Iterator[Element]:
             yield child
 
 
-def _inside_of(node: Element, tag: str) -> Iterator[Element]:
-    """The outermost elements with this tag inside of a node, without the alternatives for old versions of Word."""
+def _visible(node: Element) -> Iterator[Element]:
+    """The elements inside of a node in order, text boxes without their content.
+
+    Without deleted, moved and hidden ones, and the alternatives for old versions of Word.
+    """
     for child in node:
-        if child.tag == tag:
+        if child.tag not in _LEFT_OUT and not _is_hidden(child):
             yield child
-        elif child.tag != "Fallback":
-            yield from _inside_of(child, tag)
+            if child.tag != "txbxContent":
+                yield from _visible(child)
 
 
 def _depth(text: str | None) -> int:
@@ -405,6 +411,12 @@ def _depth(text: str | None) -> int:
 def _value(node: Element | None, path: str) -> str:
     found = node.find(path) if node is not None else None
     return found.get("val", "") if found is not None else ""
+
+
+def _is_hidden(run: Element) -> bool:
+    """Whether an element is a run with hidden text."""
+    style = run.find("rPr") if run.tag == "r" else None
+    return _is_on(style, "vanish") or _is_on(style, "webHidden")
 
 
 def _is_on(style: Element | None, name: str) -> bool:
@@ -424,7 +436,7 @@ def _bookmark(node: Element) -> str:
 def _code_text(node: Element) -> list[str]:
     return [
         "\n" if child.tag in ("br", "cr") else "\t" if child.tag == "tab" else remove_private(child.text or "")
-        for child in node.iter()
+        for child in _visible(node)
         if child.tag in ("t", "br", "cr") or (child.tag == "tab" and not child.get("val"))
     ]
 

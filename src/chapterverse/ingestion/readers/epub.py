@@ -7,6 +7,7 @@ entities are not expanded.
 import posixpath
 import re
 import zipfile
+from collections.abc import Sequence
 from dataclasses import replace
 from io import BytesIO
 from urllib.parse import unquote
@@ -14,7 +15,7 @@ from xml.etree.ElementTree import Element
 
 from selectolax.lexbor import LexborHTMLParser
 
-from chapterverse.ingestion.document import Document, Draft, NothingToRead, Part, Unreadable
+from chapterverse.ingestion.document import Document, Draft, NothingToRead, Unreadable
 from chapterverse.ingestion.inline import plain
 from chapterverse.ingestion.readers import html
 from chapterverse.ingestion.readers.archive import DAMAGE, refuse_bombs
@@ -137,22 +138,42 @@ class _Book:
 
 def _titled(draft: Draft, listed: str) -> Draft:
     """The chapter with its title: the one in the table of contents or, if that is missing or only a number, its first
-    heading. The headings at its start that together repeat the title, and its number alone, are left out."""
+    heading. The headings at its start that repeat the title, and its number alone, are left out."""
     first = draft.parts[0]
     has_h1 = any(part.level == 1 for part in draft.parts if part.kind == "heading")  # then it is the draft's title
-    own = plain(first.text) if first.kind == "heading" and not has_h1 else draft.title
-    title = own if not listed or (_NUMBER.fullmatch(listed) and not _NUMBER.fullmatch(own)) else listed
+    own = draft.title if has_h1 else plain(first.text) if first.kind == "heading" else ""
+    is_named = bool(own) and not _is_number(own)
+    title = listed if listed and not (_is_number(listed) and is_named) else own or draft.title
     count = next((place for place, part in enumerate(draft.parts) if part.kind != "heading"), 0)
+    start = draft.parts[:count]
+    repeating = _repeating(title, [plain(heading.text) for heading in start])
+    levels = [part.level for part in draft.parts if part.kind == "heading"]
+    numbers = max(repeating, default=0)  # before this place, a number alone is the number of the chapter
+    if not repeating and levels and levels.count(levels[0]) == 1:  # else it is one of several sections
+        numbers = 1
+    kept = [
+        heading
+        for place, heading in enumerate(start)
+        if place not in repeating and not (place < numbers and _is_number(plain(heading.text)))
+    ]
+    return replace(draft, title=title, parts=(*kept, *draft.parts[count:]))
+
+
+def _is_number(text: str) -> bool:
+    return _NUMBER.fullmatch(text) is not None
+
+
+def _repeating(title: str, headings: Sequence[str]) -> set[int]:
+    """The places of the headings that together repeat the whole title, with or without its number; else none."""
     rest = _words(title)
-    kept: list[Part] = []
-    for heading in draft.parts[:count]:
-        words = _words(plain(heading.text))
-        begin = int(rest[:1] != words[:1] and bool(rest) and bool(_NUMBER.fullmatch(rest[0])))
+    places: set[int] = set()
+    for place, heading in enumerate(headings):
+        words = _words(heading)
+        begin = int(rest[:1] != words[:1] and bool(rest) and _is_number(rest[0]))
         if words and rest[begin : begin + len(words)] == words:
             rest = rest[begin + len(words) :]
-        elif not _NUMBER.fullmatch(plain(heading.text)):
-            kept.append(heading)
-    return replace(draft, title=title, parts=(*kept, *draft.parts[count:]))
+            places.add(place)
+    return set() if rest else places
 
 
 def _words(text: str) -> list[str]:

@@ -210,11 +210,30 @@ def _drop_site(tree: LexborHTMLParser, whole: bool) -> None:
     """Remove navigation, scripts, controls, and the anchor links of headings. With `whole`, asides and headers are
     content."""
     _drop(tree.css(_SITE))
-    _drop(button for button in tree.css("button, [role=button]:not(a)") if not _is_heading(button))
+    _drop(button for button in tree.css("button, [role=button]:not(a)") if not _is_content(button))
     if not whole:
         _drop(aside for aside in tree.css(_ASIDE) if not (_inside_main(aside) and _is_prose(aside)))
         _drop(header for header in tree.css("header") if not (_inside_main(header) and header.css_first("h1, h2")))
     _drop(link for link in tree.css("a") if _is_control(link))
+
+
+def _is_content(button: LexborNode) -> bool:
+    """Whether a button belongs to the content: a heading or, with the role of a button, a question, image or word."""
+    if _is_heading(button):
+        return True
+    return button.tag != "button" and (
+        button.tag == "summary" or button.css_first("img") is not None or _is_in_sentence(button)
+    )
+
+
+def _is_in_sentence(node: LexborNode) -> bool:
+    """Whether an element is inside of a paragraph, list item or cell that has text of its own."""
+    block = next((around for around in _around(node) if around.tag in ("p", "li", "td", "dd", "div")), None)
+    return (
+        block is not None
+        and block.tag != "div"
+        and any(child.is_text_node and (child.text_content or "").strip() for child in block.iter(include_text=True))
+    )
 
 
 def _is_heading(button: LexborNode) -> bool:

@@ -203,6 +203,7 @@ class _Walk:
         caption = node.css_first("caption")
         text = " ".join(filter(None, (outer, text_of(caption) if caption else "")))
         if numbered := node.css_first("td.code pre"):  # code with line numbers
+            self._code_title = " ".join(text.split()) or self._code_title
             self._block(numbered)
             return
         rows = [list(_rows(row)) for row in _rows(node, "thead", "tbody", "tfoot") if row.tag == "tr"]

@@ -6,7 +6,22 @@ from xml.etree.ElementTree import Element
 
 from chapterverse.ingestion.inline import remove_private
 
+_BRACE_ABOVE: Final = "\u23de"
+_BRACE_BELOW: Final = "\u23df"
 _OPERATOR: Final = "∫"  # of an `nary` element that names none
+_ACCENTS: Final = {
+    "\u0300": "grave",
+    "\u0301": "acute",
+    "\u0302": "hat",
+    "\u0303": "tilde",
+    "\u0304": "bar",
+    "\u0305": "bar",
+    "\u0306": "breve",
+    "\u0307": "dot",
+    "\u0308": "ddot",
+    "\u030c": "check",
+    "\u20d7": "vec",
+}  # names in TeX
 _PROPERTY: Final = "Pr"  # elements with this ending have no text
 
 
@@ -32,6 +47,25 @@ def _delimited(node: Element) -> str:
 def _matrix(node: Element) -> str:
     rows = (" & ".join(_parts(row, "e")) for row in node.findall("mr"))
     return "\\begin{matrix}" + " \\\\ ".join(rows) + "\\end{matrix}"
+
+
+def _accented(node: Element) -> str:
+    accent, inside = _property(node, "chr", "\u0302"), _part(node, "e")
+    return f"\\{_ACCENTS[accent]}{{{inside}}}" if accent in _ACCENTS else f"{inside}{accent}"
+
+
+def _lined(node: Element) -> str:
+    line = "overline" if _property(node, "pos", "bot") == "top" else "underline"
+    return f"\\{line}{{{_part(node, 'e')}}}"
+
+
+def _grouped(node: Element) -> str:
+    """A part with a sign above or below it, such as a brace or an arrow."""
+    sign, inside = _property(node, "chr", _BRACE_BELOW), _part(node, "e")
+    if sign in (_BRACE_ABOVE, _BRACE_BELOW):
+        return f"\\{'overbrace' if sign == _BRACE_ABOVE else 'underbrace'}{{{inside}}}"
+    side = "overset" if _property(node, "pos", "bot") == "top" else "underset"
+    return f"\\{side}{{{sign}}}{{{inside}}}"
 
 
 def _parts(node: Element, tag: str) -> Iterator[str]:
@@ -66,6 +100,9 @@ _WRITERS: Final[dict[str, Callable[[Element], str]]] = {
     "nary": lambda node: f"{_property(node, 'chr', _OPERATOR)}{_scripts(node)} {_part(node, 'e')}",
     "limLow": lambda node: f"{_part(node, 'e')}_{_braced(_part(node, 'lim'))}",
     "limUpp": lambda node: f"{_part(node, 'e')}^{_braced(_part(node, 'lim'))}",
+    "acc": _accented,
+    "bar": _lined,
+    "groupChr": _grouped,
     "d": _delimited,
     "m": _matrix,
     "eqArr": lambda node: " \\\\ ".join(_parts(node, "e")),

@@ -5,7 +5,7 @@ The Markdown parser passes tags piece by piece. Comments, scripts, styles and hi
 
 import html
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from chapterverse.book import MarkKind
@@ -88,11 +88,13 @@ class RawHtml:
     def block(self, source: str) -> None:
         """Read a block of HTML."""
         place = 0
-        for tag in _TAG.finditer(source):
+        tags = list(_TAG.finditer(source))
+        controls = _controls(tags)
+        for tag in tags:
             self._write(source[place : tag.start()])
             place = tag.end()
             if tag["name"]:
-                self._tag(tag["name"].lower(), tag["rest"], closing=bool(tag["end"]))
+                self._tag(tag["name"].lower(), tag["rest"], bool(tag["end"]), is_control=tag.start() in controls)
         self._write(source[place:])
         self._flush()
 
@@ -118,8 +120,8 @@ class RawHtml:
         """Close the hidden inline elements of a sentence."""
         self._hidden.clear()
 
-    def _tag(self, name: str, attributes: str, closing: bool) -> None:
-        if self._follow_hidden(name, attributes, closing, is_control=name == "button"):
+    def _tag(self, name: str, attributes: str, closing: bool, is_control: bool) -> None:
+        if self._follow_hidden(name, attributes, closing, is_control):
             return
         if name == "pre":
             self._flush()
@@ -264,6 +266,18 @@ class RawHtml:
             self._to.caption(text)
         else:
             self._to.paragraph(text)
+
+
+def _controls(tags: Sequence[re.Match[str]]) -> set[int]:
+    """The places of the buttons that end in the same block. The end of others may not be read, so they hide nothing."""
+    controls: set[int] = set()
+    ends = False  # whether the next tag of a button is its end
+    for tag in reversed(tags):
+        if (tag["name"] or "").lower() == "button":
+            if ends and not tag["end"]:
+                controls.add(tag.start())
+            ends = bool(tag["end"])
+    return controls
 
 
 def _mark(to: Sentence, name: str, attributes: str, closing: bool) -> None:
