@@ -602,3 +602,12 @@ async def test_second_sentence_of_an_item_is_replaced() -> None:
     judge = ScriptedJudge(lambda claim: "lab" not in claim)
     shown = await prove("- The pump has a red colour [1.1]. It weighs 5 kg in the lab [1.2].", book, judge)
     assert shown.text == "- The pump has a red colour [1]. The pump weighs 5 kg [2]."
+
+
+async def test_numbered_lead_in_stays_above_its_bullets_without_an_indent() -> None:
+    book = "The server never deletes logs. The server writes logs to /var/log. The server never sends logs."
+    lead, items = "The server never does this:", ("It deletes logs.", "It sends logs.")
+    text = f"1. {lead}\n- {items[0][:-1]} [1.1].\n- {items[1][:-1]} [1.3].\n2. {TRUE[:-1]} [1.1]."
+    judge = right([lead, *items, TRUE])
+    shown = await prove(text, evidence_of(book, question="What does the server never do with logs?"), judge)
+    assert shown.text.startswith(f"1. {lead}\n- It deletes logs [1].\n- It sends logs [2].")

@@ -171,7 +171,11 @@ def _introduces(waiting: _Waiting, statement: Statement) -> bool:
     if statement.depth > lead.depth or waiting.introduces == "heading":
         return True
     if lead.shape == "item" or statement.depth < lead.depth:
-        return statement.shape == "code" and not waiting.introduces and statement.depth == lead.depth
+        if statement.depth != lead.depth:
+            return False
+        # Bullets that belong to a numbered step may stand below it without an indent.
+        other_list = statement.shape == "item" and lead.marker[:1].isdigit() != statement.marker[:1].isdigit()
+        return other_list or (statement.shape == "code" and not waiting.introduces)
     if not waiting.introduces:
         return statement.opens or not lead.leads
     return statement.shape == waiting.introduces != "paragraph"
