@@ -86,7 +86,7 @@ function copyByCommand(text) {
   return copied;
 }
 
-/** Attributes of a link: other sites, and addresses with a placeholder such as `http://localhost:PORT/`, open in a new tab. */
+/** Attributes of a link: other sites, and addresses that cannot be parsed because of a placeholder, open in a new tab. */
 export function leading(href) {
   const url = href !== null && URL.canParse(href, document.baseURI) ? new URL(href, document.baseURI) : null;
   const away = href !== null && url?.origin !== location.origin;
