@@ -24,8 +24,9 @@ from bench.answers.statements import PROMPTS
 from bench.results import ROOT, save
 from bench.scoreboard.asking import code_digest
 from chapterverse.answering.refusals import is_refusal
-from chapterverse.evidence.exact import Known, missing
+from chapterverse.evidence.exact import Known, missing_in
 from chapterverse.evidence.gate import speaks_of_absence
+from chapterverse.evidence.statement import Statement
 
 # Name of a figure, comparison, and bar.
 BARS: Final = (
@@ -116,8 +117,8 @@ async def other_judges(recordings: list[Recording]) -> dict[str, dict[str, Any]]
                 counts["false passed by the judge"] += len(set(judge.wrong)) if judge else 0
                 counts["not the book's words"] += sum(proven.kind != "quoted" for proven in seen.proven)
                 counts["shown that fail an exact check"] += sum(
-                    bool(missing(text, known, names=not speaks_of_absence(text)))
-                    for text in (proven.statement.text for proven in seen.proven if proven.kind != "quoted")
+                    bool(missing_in(said, known, names=not speaks_of_absence(said.text)))
+                    for said in (proven.statement for proven in seen.proven if proven.kind != "quoted")
                 )
                 counts["replaced"] += seen.counts.replaced
                 if drafts == one.drafts():
@@ -144,13 +145,13 @@ def exact_checks(recordings: list[Recording]) -> dict[str, Any]:
             if labelled.statement.shape == "code" or not labelled.supported or is_refusal(text):
                 continue
             true += 1
-            if absent := missing(text, known, names=not speaks_of_absence(text)):
+            if absent := missing_in(labelled.statement, known, names=not speaks_of_absence(text)):
                 failed.append(f"{one.item} {one.prompt}: {absent} ← {text}")
                 continue
             for kind, invented in inventions(text, issued):
                 tried[kind] += 1
-                caught[kind] += bool(missing(invented, known))
-                if not missing(invented, known):
+                caught[kind] += bool(missing_in(Statement(invented), known))
+                if not missing_in(Statement(invented), known):
                     passed.append(f"{one.item} {one.prompt} {kind}: {invented}")
     return {
         "inventions caught": {kind: _share(caught[kind], tried[kind]) for kind in sorted(tried)},
