@@ -533,26 +533,22 @@ async def before_claims(text: str) -> dict[str, str]:
     return {claim: before for case in judge.cases for claim, before in zip(case.claims, case.before, strict=True)}
 
 
-async def test_judge_sees_the_headings_of_each_claim() -> None:
-    text = (
-        "## Databases\n\n### PostgreSQL\n\nIt has a log [1.3].\n\nThe log is there [1.4].\n\n"
-        "Port 3306 is used [1.2].\n\n### MySQL\n\nPort 3306 is its port [1.2].\n\n## Logs\n\nA log is written [1.3]."
-    )
-    before = await before_claims(text)
-    assert before["Port 3306 is used."].startswith("Databases › PostgreSQL")
-    assert before["Port 3306 is its port."].startswith("Databases › MySQL")
-    assert before["A log is written."].startswith("Logs")
+IN_SECTIONS = (
+    "## Databases\n\n### PostgreSQL\n\nIt has a log [1.3].\n\nThe log is there [1.4].\n\n"
+    "Port 3306 is used [1.2].\n\n### MySQL\n\nPort 3306 is its port [1.2].\n\n## Logs\n\nA log is written [1.3]."
+)
+IN_ITEMS = (
+    "Databases:\n- PostgreSQL\n  - It has a log [1.3].\n  - The log is there [1.4].\n"
+    "  - Port 3306 is used [1.2].\n- MySQL\n  - Port 3306 is its port [1.2].\n\nA log is written [1.3]."
+)
 
 
-async def test_judge_sees_the_items_around_each_claim() -> None:
-    text = (
-        "These are the ports:\n- **PostgreSQL**\n  - It has a log [1.3].\n  - The log is there [1.4].\n"
-        "  - Port 3306 is used [1.2].\n- **MySQL**\n  - Port 3306 is its port [1.2].\n\nA log is written [1.3]."
-    )
+@pytest.mark.parametrize(("text", "databases"), [(IN_SECTIONS, "Databases"), (IN_ITEMS, "Databases:")])
+async def test_judge_sees_the_headings_and_items_around_each_claim(text: str, databases: str) -> None:
     before = await before_claims(text)
-    assert before["Port 3306 is used."].startswith("These are the ports: › **PostgreSQL**")
-    assert before["Port 3306 is its port."].startswith("These are the ports: › **MySQL**")
-    assert "SQL" not in before["A log is written."] and "ports" not in before["A log is written."]
+    assert before["Port 3306 is used."].startswith(f"{databases} › PostgreSQL")
+    assert before["Port 3306 is its port."].startswith(f"{databases} › MySQL")
+    assert "SQL" not in before["A log is written."] and "Databases" not in before["A log is written."]
 
 
 async def test_judge_sees_the_lead_in_of_bullets_that_are_not_indented() -> None:
