@@ -1,13 +1,15 @@
 """Trains the embedder on readers' questions, taught by the section reader. Runs on the GPU machine.
 
     python3 -m training.embedder.train candidates DATA START TOKENIZER STATE
-    python3 -m training.embedder.train teach DATA READER_START TOKENIZER STATE
+    python3 -m training.embedder.train teach DATA READER_START TOKENIZER STATE [LEARNED_STEM]
     python3 -m training.embedder.train learn DATA START TOKENIZER STATE OUT [epochs=7 rate=1e-4 batch=64 most=20]
+    python3 -m training.embedder.train measure DATA START TOKENIZER STATE OUT SHARE [SHARE ...]
 
 1. *candidates*: for each question the passages that the start weights and BM25 put first.
-2. *teach*: the section reader (start.npz of `section_reader/weights.py`) scores each question with each candidate.
+2. *teach*: the section reader (start.npz of `section_reader/weights.py`, and what was learned since) scores each question with each candidate.
 3. *learn*: the embedder learns to order the candidates as the teacher does (KL divergence), and to put an answering passage before all
    other passages of the batch (cross-entropy). The table of words does not move.
+4. *measure*: with these shares of what was learned, for how many questions about the books kept apart an answering passage is among the first ones.
 
 DATA comes from `data.py`; START is the published model with its matrices as int8 rows (`NAME|q`) and their scales (`NAME|s`). Three steps, because
 not more than 64 MiB travel to the machine at once.
@@ -17,6 +19,7 @@ import gzip
 import json
 import random
 import sys
+from collections.abc import Sequence
 from multiprocessing import Pool
 from pathlib import Path
 from typing import Any
@@ -24,11 +27,13 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from training.packed import save, unpacked
-from training.search import DEVICE, Embedder, bm25, embedded, encoded, fused, load, tokenizer, vectors
+from training.embedder.names import renamed
+from training.packed import save, saved, unpacked
+from training.search import DEVICE, Embedder, bm25, embedded, encoded, fused, load, load_weights, tokenizer, vectors
 
 WEIGHT = 0.6  # of meaning in the fused score
 FUSED, MEANING, WORDS, MOST = 40, 16, 8, 56  # candidates by each order, and in all
+FUSED_WEIGHTS = (0.6, 0.65, 0.7)  # that are measured
 TEMPERATURE, TEACHER_TEMPERATURE, GOLD = 0.05, 1.5, 4.0
 HARD = 6  # candidates of one step: those with the highest teacher scores
 CLS, SEP = 101, 102
@@ -75,10 +80,13 @@ def candidates(task: Task, model: Embedder) -> None:
 
 
 @torch.no_grad()
-def teach(task: Task, start: Path) -> None:
+def teach(task: Task, start: Path, learned: Sequence[str]) -> None:
     from training.section_reader.model import SectionReader
 
-    reader = SectionReader.of(unpacked(start)).to(DEVICE).eval()
+    weights = unpacked(start)
+    for stem in learned:
+        weights |= saved(Path(stem))
+    reader = SectionReader.of(weights).to(DEVICE).eval()
     chosen, scores = task.kept("candidates.json"), {}
     for book in task.training:
         queries = [tokens[1:-1][:96] for tokens in task.encode([query[0] for query in book["queries"]])]
@@ -176,12 +184,34 @@ def _loss(near: Any, batch: list[Any], most: int) -> Any:
     return (order + first) / 2
 
 
+def measure(task: Task, start: Path, out: Path, shares: Sequence[float]) -> None:
+    apart = [(book, [one for one in book["queries"] if one[1]]) for book in task.books if book["role"] != "train"]
+    with Pool() as pool:
+        by_words = pool.starmap(bm25, [(book["docs"], [one[0] for one in asked]) for book, asked in apart], 1)
+    texts = [(task.encode([one[0] for one in asked]), task.encode(book["docs"])) for book, asked in apart]
+    before, learned = ({renamed(name): value for name, value in one.items()} for one in (unpacked(start), saved(out)))
+    for share in shares:
+        mixed = {name: share * learned.get(name, value) + (1 - share) * value for name, value in before.items()}
+        model = load_weights(mixed)
+        near = [(embedded(model, queries) @ embedded(model, docs).T).cpu().numpy() for queries, docs in texts]
+        for weight in FUSED_WEIGHTS:
+            line = []
+            for (book, asked), meaning, words in zip(apart, near, by_words, strict=True):
+                order = np.argsort(-fused(meaning, words, weight), axis=1)
+                ranks = [min(list(row).index(gold) for gold in one[1]) for row, one in zip(order, asked, strict=True)]
+                found = [np.mean(np.array(ranks) < first) for first in (1, 5, 12)]
+                line.append(f"{book['set']} {len(asked)} " + " ".join(f"{one:.3f}" for one in found))
+            print("share", share, "weight", weight, "; ".join(line), flush=True)
+
+
 def main() -> None:
-    """Run one of the three steps."""
+    """Run one of the four steps."""
     step, data, start, words, state = sys.argv[1:6]
     task = Task(data, words, state)
     if step == "teach":
-        teach(task, Path(start))
+        teach(task, Path(start), sys.argv[6:])
+    elif step == "measure":
+        measure(task, Path(start), Path(sys.argv[6]), [float(share) for share in sys.argv[7:]])
     elif step == "candidates":
         candidates(task, load(Path(start)))
     else:

@@ -78,12 +78,12 @@ def place(chunk: Chunk) -> str:
 
 def rows_of(name: str, source: Path, book: Book) -> Iterator[Row | None]:
     """The rows of a book; None for a question whose answer is in no passage."""
-    for what in ("questions", "broad"):
+    for what in ("questions", "words", "broad"):
         for group, asked in _written(name, what, source):
             row = _row(book, asked["question"], asked, [])
             if row and row["answering"] and what == "broad":
                 row["in_doubt"] += [at for at in book.page_of(row["answering"][0]) if at not in row["answering"]]
-            yield row and row | {"group": group}
+            yield row and row | {"group": group, "kind": "words" if "words" in group else ""}
     for group, dialogue in _written(name, "dialogues", source):
         turns: list[Turn] = []
         for asked in dialogue["turns"]:
@@ -102,7 +102,7 @@ def rows_of(name: str, source: Path, book: Book) -> Iterator[Row | None]:
 def _written(name: str, what: str, source: Path) -> Iterator[tuple[str, Any]]:
     for file in (*WRITTEN.glob(f"{name}_{what}.jsonl"), *QUESTIONS.glob(f"*_{name}_{what}.jsonl")):
         for number, line in enumerate(file.read_text("utf-8").splitlines()):
-            yield f"{name}-{what}{number}", quoted(json.loads(line), source)
+            yield f"{file.stem}{number}", quoted(json.loads(line), source)
 
 
 def _row(book: Book, question: str, asked: dict[str, Any], turns: Sequence[Turn]) -> Row | None:

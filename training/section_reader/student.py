@@ -1,11 +1,10 @@
 """Trains the section reader on the GPU machine, and measures means of what several runs learned.
 
-    python3 -m training.section_reader.student learn FOLDER STATE OUT_STEM epochs=2 rate=6e-5 seconds=330 seed=3 [most=4]
-    python3 -m training.section_reader.student measure FOLDER STATE SHARE=STEM [SHARE=STEM ...]
+    python3 -m training.section_reader.student learn FOLDER STATE OUT_STEM epochs=2 rate=6e-5 seconds=330 seed=3 [most=4] [begin=SHARE=STEM,...]
+    python3 -m training.section_reader.student measure FOLDER STATE SHARE=STEM,SHARE=STEM [...]
 
-FOLDER and STATE are those of `rows.py` and `teacher.py`, which run first; FOLDER/start.npz has the start weights (weights.py). `learn` leaves what was learned
-in OUT_STEM.*.npz. `measure` prints the figures of a mean; what the shares leave of 1 is the share of the start weights. Written questions have the
-labels 0 and 1; those that the teacher wrote have its scores.
+FOLDER and STATE are those of `rows.py`, which runs first; FOLDER/start.npz has the start weights (weights.py). `learn` leaves what was learned
+in OUT_STEM.*.npz. `measure` prints the figures of means; what the shares leave of 1 is the share of the start weights.
 """
 
 import random
@@ -20,16 +19,17 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from tokenizers import Tokenizer
-from training.packed import Array, mean, save, saved, unpacked
+from training.packed import mean, save, unpacked
 from training.search import DEVICE, tokenizer
 from training.section_reader.model import SectionReader
 from training.section_reader.rows import Row, load, log, report
 
 CLS, SEP = 101, 102
 LONGEST, QUESTION = 384, 96  # tokens of a pair, and of its question
-MICRO = 384  # pairs in a batch
+MICRO = 108  # pairs in a batch
 SIZE = 40  # rows per step
 MOST, BEST, OTHERS = 8, 4, 3  # passages of a row; of a longer one, those with the best labels and some others
+AGAIN = "words"  # rows of this kind are learned twice in an epoch
 SHORT = 0.25  # share of the questions that are asked again over short texts
 SURE = 4.0  # logit of a label 1 where the order of passages is learned, and of a label 0 with a minus
 TEMPERATURE = 1.5
@@ -132,7 +132,7 @@ def rows_to_learn(rows: Sequence[Row]) -> list[Row]:
     chance, made = random.Random(5), []
     for row in rows:
         if row["role"] == "train":
-            made.append(row)
+            made += [row, row] if row.get("kind") == AGAIN else [row]
             if not row["turn"] and chance.random() < SHORT and (again := short(row, chance)):
                 made.append(again)
     return made
@@ -150,54 +150,70 @@ def batch(pairs: Sequence[Pair]) -> tuple[Any, Any, Any]:
     return ready[0], ready[1], ready[2]
 
 
-def forward(model: SectionReader, pairs: Sequence[Pair]) -> tuple[Any, list[Any]]:
-    """Logits of the pairs, and of the tokens of each passage. Pairs of similar length are computed together."""
+def forward(model: SectionReader, pairs: Sequence[Pair], wanted: Sequence[Any]) -> tuple[Any, Any]:
+    """Logits of the pairs, and of units: `wanted` names for each token of a passage its unit among all, or -1. Pairs of similar length are
+    computed together."""
     order = sorted(range(len(pairs)), key=lambda at: len(pairs[at].ids))
-    answers, tokens = [], {}
+    answers, tokens, places = [], [], []
     for start in range(0, len(order), MICRO):
         part = order[start : start + MICRO]
+        ids, attended, types = batch([pairs[number] for number in part])
+        inside = np.full(ids.shape, -1, np.int64)
+        for row, number in enumerate(part):
+            inside[row, pairs[number].second : len(pairs[number].ids) - 1] = wanted[number]
         with torch.autocast(DEVICE, torch.bfloat16):
-            answer, token = model(*batch([pairs[number] for number in part]))
+            answer, token = model(ids, attended, types)
         answers.append(answer.float())
-        for at, number in enumerate(part):
-            tokens[number] = token[at, pairs[number].second : len(pairs[number].ids) - 1]
+        at = np.flatnonzero(inside >= 0)
+        tokens.append(token.float().flatten()[torch.from_numpy(at).to(DEVICE)])
+        places.append(inside.flat[at])
     back = torch.tensor(np.argsort(order), device=DEVICE)
-    return torch.cat(answers)[back], [tokens[at] for at in range(len(pairs))]
-
-
-def unit_logits(pair: Pair, tokens: Any) -> tuple[Any, Any]:
-    """Mean token logit of each unit that was read, and which units have a token."""
-    count = int(pair.units.max(initial=-1)) + 1
-    inside = torch.from_numpy(pair.units).to(DEVICE)
-    of_a_unit = inside >= 0
-    total = torch.zeros(count, device=DEVICE).scatter_add_(0, inside[of_a_unit], tokens.float()[of_a_unit])
-    number = torch.bincount(inside[of_a_unit], minlength=count)
-    return total / number.clamp(min=1), number > 0
+    units = np.concatenate(places)
+    count = torch.from_numpy(np.bincount(units).astype(np.float32)).to(DEVICE)
+    total = torch.zeros_like(count).scatter_add_(0, torch.from_numpy(units).to(DEVICE), torch.cat(tokens))
+    return torch.cat(answers)[back], total / count.clamp(min=1)
 
 
 def loss_of(model: SectionReader, examples: Sequence[Example], chance: random.Random) -> Any:
     """Loss for whether a passage answers, which of the passages does, and which of its units."""
-    chosen = [_chosen(one, chance) for one in examples]
-    answers, tokens = forward(
-        model, [one.pairs[at] for one, places in zip(examples, chosen, strict=True) for at in places]
-    )
-    loss, start = torch.zeros((), device=DEVICE), 0
-    for one, places in zip(examples, chosen, strict=True):
-        end = start + len(places)
-        said = answers[start:end]
-        labels, weights, logits = (
-            torch.tensor(array[places], device=DEVICE) for array in (one.labels, one.weights, one.logits)
+    pairs: list[Pair] = []
+    wanted: list[Any] = []
+    labels, weights, logits = (np.zeros((len(examples), MOST), np.float32) for _ in range(3))
+    slots, units, shares = [], [], []
+    for row, one in enumerate(examples):
+        places, gold = _chosen(one, chance), one.row["gold"]
+        for to, of in ((labels, one.labels), (weights, one.weights), (logits, one.logits)):
+            to[row, : len(places)] = of[places]
+        slots += [row * MOST + at for at in range(len(places))]
+        for place in places:
+            pair = one.pairs[place]
+            pairs.append(pair)
+            wanted.append(-1)
+            count = int(pair.units.max(initial=-1)) + 1
+            read = [unit for unit in one.row["gold_units"] if unit < count]
+            if place == gold and read:
+                wanted[-1] = np.where(pair.units >= 0, pair.units + len(units), -1)
+                seen = np.bincount(pair.units[pair.units >= 0], minlength=count) > 0
+                units += [float(at in read) for at in range(count)]
+                shares += (seen / seen.sum()).tolist()
+    answers, unit_logits = forward(model, pairs, wanted)
+    said = torch.full((len(examples) * MOST,), -1e4, device=DEVICE)
+    said = said.index_copy(0, torch.tensor(slots, device=DEVICE), answers).view(len(examples), MOST)
+    label, weight, logit = (torch.from_numpy(one).to(DEVICE) for one in (labels, weights, logits))
+    here = torch.zeros_like(said).flatten().index_fill(0, torch.tensor(slots, device=DEVICE), 1).view_as(said)
+    each = -(3 * label * F.logsigmoid(said) + (1 - label) * F.logsigmoid(-said)) * weight * here
+    loss = (each.sum(1) / here.sum(1)).sum()
+    counts = (weight * here) > 0
+    order = F.log_softmax(said.masked_fill(~counts, -1e4), 1)
+    target = F.log_softmax((logit / TEMPERATURE).masked_fill(~counts, -1e4), 1)
+    apart = (target.exp() * (target - order)).masked_fill(~counts, 0).sum(1)
+    loss = loss + 0.5 * (apart * (label.max(1).values > 0)).sum()
+    if units:
+        need = torch.tensor(units, device=DEVICE)
+        of_each = F.binary_cross_entropy_with_logits(
+            unit_logits, need[: len(unit_logits)], pos_weight=torch.tensor(2.0, device=DEVICE), reduction="none"
         )
-        each = -(3 * labels * F.logsigmoid(said) + (1 - labels) * F.logsigmoid(-said))
-        loss = loss + (each * weights).mean()
-        counts = weights > 0
-        if logits[counts].max() > 0:
-            wanted = F.log_softmax(logits[counts] / TEMPERATURE, 0)
-            loss = loss + 0.5 * F.kl_div(F.log_softmax(said[counts], 0), wanted, log_target=True, reduction="sum")
-        if one.row["gold"] in places:
-            gold = one.row["gold"]
-            loss = loss + _unit_loss(one.row["gold_units"], one.pairs[gold], tokens[start + places.index(gold)])
-        start = end
+        loss = loss + (of_each * torch.tensor(shares, device=DEVICE)[: len(unit_logits)]).sum()
     return loss / len(examples)
 
 
@@ -212,81 +228,7 @@ def _chosen(one: Example, chance: random.Random) -> list[int]:
     return sorted([*best, *chance.sample(others, OTHERS)])
 
 
-def _unit_loss(gold_units: list[int], pair: Pair, tokens: Any) -> Any:
-    said, seen = unit_logits(pair, tokens)
-    read = [unit for unit in gold_units if unit < len(said)]
-    if not read:
-        return torch.zeros((), device=DEVICE)
-    wanted = torch.zeros_like(said)
-    wanted[read] = 1.0
-    return F.binary_cross_entropy_with_logits(said[seen], wanted[seen], pos_weight=torch.tensor(2.0, device=DEVICE))
-
-
-def distillation_loss(
-    student: SectionReader,
-    teacher: SectionReader,
-    examples: Sequence[Example],
-    chance: random.Random,
-    share_of_labels: float,
-) -> Any:
-    """Return the distance of a smaller reader from its teacher, in the outputs of its layers and of its two heads."""
-    chosen = [(row, one.pairs[at], at) for row, one in enumerate(examples) for at in _chosen(one, chance)]
-    chosen.sort(key=lambda one: len(one[1].ids))
-    every = len(teacher.layers) // len(student.layers)
-    said: list[Any] = []
-    wanted: list[Any] = []
-    loss = torch.zeros((), device=DEVICE)
-    for start in range(0, len(chosen), MICRO // 2):
-        part = chosen[start : start + MICRO // 2]
-        ids, attended, types = batch([pair for _, pair, _ in part])
-        with torch.autocast(DEVICE, torch.bfloat16):
-            with torch.no_grad():
-                target_states = teacher.states(ids, attended, types)
-                target, target_tokens = teacher.heads(target_states[-1])
-            states = student.states(ids, attended, types)
-            answer, tokens = student.heads(states[-1])
-        size, share = attended.sum(), len(part) / len(chosen)
-        for ours, theirs in zip(states, target_states[every - 1 :: every], strict=True):
-            apart = (ours.float() - theirs.float()).square().mean(-1)
-            loss = loss + share * (apart * attended).sum() / size / len(states) * 2
-        inside = types.float() * attended
-        each = F.binary_cross_entropy_with_logits(tokens.float(), target_tokens.float().sigmoid(), reduction="none")
-        loss = loss + share * (each * inside).sum() / inside.sum()
-        said.append(answer.float())
-        wanted.append(target.float())
-    answers, targets = torch.cat(said), torch.cat(wanted)
-    each = F.binary_cross_entropy_with_logits(answers, targets.sigmoid(), reduction="none")
-    loss = loss + 2 * each.mean() + 0.05 * (answers - targets).square().mean()
-    if share_of_labels:
-        labels, weights = (
-            torch.tensor([float(of(examples[row])[at]) for row, _, at in chosen], device=DEVICE)
-            for of in (lambda one: one.labels, lambda one: one.weights)
-        )
-        each = -(3 * labels * F.logsigmoid(answers) + (1 - labels) * F.logsigmoid(-answers))
-        loss = loss + share_of_labels * (each * weights).mean()
-    rows = torch.tensor([row for row, _, _ in chosen], device=DEVICE)
-    order = torch.argsort(rows, stable=True)
-    counts = torch.bincount(rows, minlength=len(examples))
-    slot = torch.arange(len(rows), device=DEVICE) - (counts.cumsum(0) - counts)[rows[order]]
-    ours, theirs = (torch.full((len(examples), int(counts.max())), -1e4, device=DEVICE) for _ in range(2))
-    ours[rows[order], slot], theirs[rows[order], slot] = answers[order], targets[order]
-    return loss + 0.5 * F.kl_div(ours.log_softmax(1), theirs.log_softmax(1), log_target=True, reduction="batchmean")
-
-
-def fewer(weights: dict[str, Array], layers: int) -> dict[str, Array]:
-    """Return the weights of a reader with fewer layers: every second or third layer of the teacher."""
-    every = 12 // layers
-    made = {}
-    for name, value in weights.items():
-        if not name.startswith("layers."):
-            made[name] = value
-        elif (int(name.split(".")[1]) + 1) % every == 0:
-            _, number, rest = name.split(".", 2)
-            made[f"layers.{int(number) // every}.{rest}"] = value
-    return made
-
-
-def learn(model: SectionReader, examples: list[Example], options: dict[str, float], teacher: Any = None) -> None:
+def learn(model: SectionReader, examples: list[Example], options: dict[str, float]) -> None:
     """Train for a number of epochs, or fewer if the time runs out. In both cases the rate decays to zero at the end."""
     chance, in_epoch = random.Random(int(options["seed"])), len(examples) // SIZE
     steps = int(options["epochs"]) * in_epoch
@@ -299,10 +241,7 @@ def learn(model: SectionReader, examples: list[Example], options: dict[str, floa
         if not at:
             chance.shuffle(examples)
         part = examples[at : at + SIZE]
-        if teacher:
-            loss = distillation_loss(model, teacher, part, chance, options["labels"])
-        else:
-            loss = loss_of(model, part, chance)
+        loss = loss_of(model, part, chance)
         progress = max((step + 1) / steps, (time.time() - started) / options["seconds"])
         for group in optimiser.param_groups:
             group["lr"] = options["rate"] * min(1, (step + 1) / 60) * max(0, 1 - progress)
@@ -325,7 +264,8 @@ def without_doubtful(model: SectionReader, examples: list[Example], most: float)
     doubtful: set[int] = set()
     for first in range(0, len(asked), 200):
         part = asked[first : first + 200]
-        answers, start = forward(model, [pair for at in part for pair in examples[at].pairs])[0], 0
+        pairs = [pair for at in part for pair in examples[at].pairs]
+        answers, start = forward(model, pairs, [-1] * len(pairs))[0], 0
         for at in part:
             end = start + len(examples[at].pairs)
             if float(answers[start:end].max()) > most:
@@ -342,52 +282,47 @@ def measure(label: str, model: SectionReader, examples: Sequence[Example]) -> No
     scores, units = [], []
     for first in range(0, len(examples), 200):
         part = examples[first : first + 200]
-        answers, tokens = forward(model, [pair for one in part for pair in one.pairs])
-        start = 0
+        pairs, wanted, starts, count = [pair for one in part for pair in one.pairs], [], [], 0
         for one in part:
-            scores.append(answers[start : start + len(one.pairs)].cpu().numpy())
+            starts.append(count)
             gold = one.row["gold"]
-            said = unit_logits(one.pairs[gold], tokens[start + gold])[0] if gold >= 0 else torch.zeros(0)
-            units.append(int(said.argmax()) if len(said) else -1)
-            start += len(one.pairs)
-    report(label, [one.row for one in examples], scores, units)
+            wanted += [
+                np.where(pair.units >= 0, pair.units + count, -1) if at == gold else -1
+                for at, pair in enumerate(one.pairs)
+            ]
+            count += int(one.pairs[gold].units.max(initial=-1)) + 1 if gold >= 0 else 0
+        answers, marks = (found.cpu().numpy() for found in forward(model, pairs, wanted))
+        at = 0
+        for one, start, end in zip(part, starts, [*starts[1:], count], strict=True):
+            scores.append(answers[at : at + len(one.pairs)])
+            units.append(int(marks[start:end].argmax()) if marks[start:end].size else -1)
+            at += len(one.pairs)
+    report(label, [one.row | {"set": one.row.get("kind") or one.row["set"]} for one in examples], scores, units)
 
 
 def main() -> None:
     what, folder, state = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     torch.manual_seed(3)
     torch.set_float32_matmul_precision("high")
-    encoder, rows, start = (
-        Encoder(tokenizer(folder / "tokenizer.json")),
-        load(folder, state),
-        unpacked(folder / "start.npz"),
-    )
+    encoder, rows = Encoder(tokenizer(folder / "tokenizer.json")), load(folder, state)
+    start = unpacked(folder / "start.npz")
     kept = [encoder.example(row) for row in rows if row["role"] != "train"]
     if what == "measure":
-        measure(" ".join(sys.argv[4:]), SectionReader.of(start | mean(sys.argv[4:], start)).to(DEVICE), kept)
+        for shares in sys.argv[4:]:
+            measure(shares, SectionReader.of(start | mean(shares.split(","), start)).to(DEVICE), kept)
         return
-    begun = [one.removeprefix("begin=") for one in sys.argv[5:] if one.startswith("begin=")]
+    begun = [one.removeprefix("begin=").split(",") for one in sys.argv[5:] if one.startswith("begin=")]
     options = {name: float(value) for name, value in (one.split("=") for one in sys.argv[5:] if "/" not in one)}
-    teacher = None
-    if what == "distil":
-        whole = start | mean([one for one in sys.argv[5:] if "/" in one and "begin" not in one], start)
-        teacher = SectionReader.of(whole).to(DEVICE).eval()
-        small = fewer(whole, int(options["layers"]))
-        for stem in begun:
-            small |= saved(Path(stem))
-        model = SectionReader.of(small, dropout=0.0).to(DEVICE)
-    else:
-        model = SectionReader.of(start).to(DEVICE)
-    if not begun:
-        measure("before", teacher or model, kept)
+    torch.manual_seed(int(options["seed"]))
+    model = SectionReader.of(start | (mean(begun[0], start) if begun else {})).to(DEVICE)
     examples = [encoder.example(row) for row in rows_to_learn(rows)]
     log("rows", len(examples))
     if "most" in options:
         examples = without_doubtful(model, examples, options["most"])
-    learn(model, examples, options, teacher)
-    measure("after", model, kept)
+    learn(model, examples, options)
     learned = {name: value.cpu().numpy() for name, value in model.state_dict().items() if not name.startswith(FIXED)}
     save(Path(sys.argv[4]), learned)
+    measure("after", model, kept)
 
 
 if __name__ == "__main__":
