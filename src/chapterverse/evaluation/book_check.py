@@ -202,14 +202,26 @@ def _shown(evidence: AnsweringQuote, case: Case, *, anywhere: bool = False) -> b
     """Whether an answer still shows the evidence, from the same page or from anywhere."""
     alone = anywhere and len(words_of(evidence.text)) >= LEAST_WORDS
     quotes = [citation.quote for citation in case.citations if alone or citation.page_id == evidence.page_id]
-    return any(contains(quote, evidence.text) or whole(evidence.text).search(quote) for quote in quotes)
+    return any(_says(quote, evidence.text) for quote in quotes)
+
+
+def _says(quote: str, text: str) -> bool:
+    """Whether a quote contains a text, with its signs and operators: `-20` is not `20`, and `>=` is not `<`."""
+    return contains(quote, text, _pieces) or bool(whole(text).search(quote))
+
+
+def _pieces(text: str) -> list[str]:
+    """Return what is between blanks in lower case, without the punctuation and markup around it."""
+    pieces = (piece.lstrip("\"'“‘«([`|").rstrip("\"'”’»)]`|.,;:!?…-–—") for piece in text.lower().split())
+    return [piece for piece in pieces if piece]
 
 
 def _known_right(case: Case) -> bool:
-    """Whether the answer shows the evidence that the set names. A page alone is not enough."""
-    exact = bool(case.question.sentence or case.question.answer)
+    """Whether the answer shows the evidence that the set names. A page alone, or other signs, are not enough."""
+    named = case.question.sentence or case.question.answer
     pages_aside = case.question.model_copy(update={"page": (), "section": None})
-    return exact and any(is_evidence(pages_aside, citation) for citation in case.citations)
+    quotes = [citation.quote for citation in case.citations if named and is_evidence(pages_aside, citation)]
+    return any(all(_says(quote, text) or not contains(quote, text) for text in named) for quote in quotes)
 
 
 def _newly_contradicted(before: Outcome, now: Outcome) -> bool:
