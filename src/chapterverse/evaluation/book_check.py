@@ -61,6 +61,7 @@ class Outcome(Frozen):
 
     id: str
     question: str
+    context: str | None = None  # `Question.context`; None in baselines of before
     status: Ending
     right: bool | None = None  # None if the set does not say
     evidence: tuple[AnsweringQuote, ...] = ()
@@ -114,6 +115,7 @@ def outcome_of(case: Case, conflicts: Sequence[Conflict] = ()) -> Outcome:
     return Outcome(
         id=asked.id,
         question=asked.question,
+        context=asked.context,
         status=case.status,
         right=right(case),
         evidence=tuple(evidence),

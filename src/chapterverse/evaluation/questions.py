@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
 
@@ -56,6 +56,12 @@ class Question(Strict):
     why: str = Field("", description="A note of the author.")
     check: str = Field("", description="What the author of the book should look at in a draft; to be deleted.")
 
+    @property
+    def context(self) -> str:
+        """A digest of what is asked beside the question; empty if it is asked alone."""
+        beside = self.model_dump_json(include={"history", "selection", "filters"}, exclude_defaults=True)
+        return "" if beside == "{}" else hashlib.sha256(beside.encode()).hexdigest()[:16]
+
     @model_validator(mode="after")
     def _consistent(self) -> "Question":
         given = [name for name in ("answer", "page", "section", "sentence") if getattr(self, name)]
@@ -104,6 +110,31 @@ def load_questions(path: Path) -> list[Question]:
 def set_digest(questions: Sequence[Question]) -> str:
     """Return a digest of the set, which does not depend on its file name."""
     return hashlib.sha256("\n".join(question.model_dump_json() for question in questions).encode()).hexdigest()[:16]
+
+
+class Asked(Protocol):
+    """A question of a set, or its record in an earlier run."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def question(self) -> str: ...
+    @property
+    def context(self) -> str | None: ...
+
+
+def earlier_ids(questions: Iterable[Asked], before: Iterable[Asked]) -> dict[str, str]:
+    """Return the earlier id of each question that was asked before, in the same context. An id without an author is
+    the number of a line, so it only distinguishes equal questions."""
+    known: dict[tuple[str, str | None], list[str]] = {}
+    for one in before:
+        known.setdefault((one.question, one.context), []).append(one.id)
+    found = {}
+    for one in questions:
+        # Records of before have no context.
+        if ids := known.get((one.question, one.context)) or known.get((one.question, None)):
+            found[one.id] = one.id if one.id in ids else ids[0]
+    return found
 
 
 def _read(line: str, number: int) -> Question:
