@@ -54,6 +54,8 @@ def test_lists_are_comma_separated(monkeypatch: pytest.MonkeyPatch) -> None:
         ("API_RATE_LIMIT", "many"),
         ("API_RATE_LIMIT", "0"),
         ("QDRANT_URL", "localhost"),
+        ("QDRANT_URL", "http://node:6333,https://admin:s3cr3t@qdrant.example.com"),
+        ("QDRANT_URL", "https://qdrant.example.com?key=s3cr3t"),
         ("DATABASE_URL", "mysql://somewhere"),
         ("DATABASE_URL", "postgresql://user:pass[word@somewhere/book"),
         ("REDIS_URL", "http://somewhere"),
@@ -72,8 +74,9 @@ def test_lists_are_comma_separated(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_invalid_value_raises_an_error_with_its_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
-    with pytest.raises(ConfigurationError, match=rf"^{name}: "):
+    with pytest.raises(ConfigurationError, match=rf"^{name}: ") as caught:
         Settings.load()
+    assert "s3cr3t" not in str(caught.value)
 
 
 IN_HEADERS = [name.upper() for name in Settings.model_fields if re.search("_keys?$", name)]

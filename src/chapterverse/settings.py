@@ -256,7 +256,9 @@ class Settings(BaseSettings):
     @classmethod
     def _nodes(cls, value: str | None) -> str | None:
         for node in value.split(",") if value is not None else ():
-            _HTTP.validate_python(node.strip())
+            address = _HTTP.validate_python(node.strip())
+            if address.username or address.password or address.query:  # it is shown, and the client would not send them
+                raise ValueError("must have no user name, password or query; QDRANT_API_KEY is the key")
         return value
 
     @field_validator("database_url")
