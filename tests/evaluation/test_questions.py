@@ -39,7 +39,10 @@ def test_every_field_is_read(tmp_path: Path) -> None:
 
 
 def test_inserted_line_does_not_change_which_question_was_asked_before(tmp_path: Path) -> None:
-    plain, followup = '{"question": "How long?"}', '{"question": "How long?", "history": [["What is Heron?", "A boat."]]}'
+    plain, followup = (
+        '{"question": "How long?"}',
+        '{"question": "How long?", "history": [["What is Heron?", "A boat."]]}',
+    )
     named = '{"question": "What is Tern?", "id": "tern"}'
     before = load_questions(written(tmp_path / "before", plain, followup, named))
     now = load_questions(written(tmp_path / "now", '{"question": "What is Heron?"}', plain, "", followup, named))
