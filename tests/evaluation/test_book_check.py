@@ -39,7 +39,7 @@ def test_verdict_for_refused_questions(before: Case, now: Case, verdict: Verdict
         ("The mast is up if `a == b` holds.", "The mast is up if `a != b` holds.", "broken"),
         ("The berth costs $10 for a night.", "The berth costs €10 for a night.", "broken"),
         ("Start the motor with `--no-cache`, then wait.", "Start the motor with no cache, then wait.", "broken"),
-        ("“Heron” (a boat) carries `mail`: it sails.", "Heron, a boat, carries mail - IT sails", "same"),
+        ("“Heron”, a boat, carries `mail`: it sails.", "Heron a boat carries\nmail; IT sails", "same"),
     ],
 )
 async def test_only_blanks_case_and_punctuation_of_evidence_may_differ(

@@ -23,6 +23,7 @@ from chapterverse.evaluation.contradictions import Conflict, QuotedPlace, confli
 from chapterverse.evaluation.files import load_model
 from chapterverse.evaluation.measures import LEAST_WORDS, contains, is_evidence, right, words_of
 from chapterverse.evaluation.quotes import Quote, State, locate, whole
+from chapterverse.evidence.exact import comparable
 from chapterverse.models import Frozen
 from chapterverse.services import Services
 
@@ -209,13 +210,7 @@ def _shown(evidence: AnsweringQuote, case: Case, *, anywhere: bool = False) -> b
 
 def _says(quote: str, text: str) -> bool:
     """Whether a quote contains a text, with its signs and operators: `-20` is not `20`, and `>=` is not `<`."""
-    return contains(quote, text, _pieces) or bool(whole(text).search(quote))
-
-
-def _pieces(text: str) -> list[str]:
-    """Return what is between blanks in lower case, without the punctuation and markup around it."""
-    pieces = (piece.lstrip("\"'“‘«([`|").rstrip("\"'”’»)]`|.,;:!?…-–—") for piece in text.lower().split())
-    return [piece for piece in pieces if piece]
+    return f" {comparable(text)} " in f" {comparable(quote)} " or bool(whole(text).search(quote))
 
 
 def _known_right(case: Case) -> bool:

@@ -45,10 +45,10 @@ def words_of(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def contains(text: str, part: str, cut: Callable[[str], list[str]] = words_of) -> bool:
-    """Whether `text` contains the words of `part` in sequence. `cut`: another way to cut a text."""
-    wanted = cut(part)
-    return bool(wanted) and f" {' '.join(wanted)} " in f" {' '.join(cut(text))} "
+def contains(text: str, part: str) -> bool:
+    """Whether `text` contains the words of `part` in sequence."""
+    wanted = words_of(part)
+    return bool(wanted) and f" {' '.join(wanted)} " in f" {' '.join(words_of(text))} "
 
 
 def same_page(page: str, url: str, title: str) -> bool:

@@ -116,11 +116,16 @@ class Asked(Protocol):
     """A question of a set, or its record in an earlier run."""
 
     @property
-    def id(self) -> str: ...
+    def id(self) -> str:
+        """Its name in reports."""
+
     @property
-    def question(self) -> str: ...
+    def question(self) -> str:
+        """Its wording."""
+
     @property
-    def context(self) -> str | None: ...
+    def context(self) -> str | None:
+        """As `Question.context`."""
 
 
 def earlier_ids(questions: Iterable[Asked], before: Iterable[Asked]) -> dict[str, str]:
@@ -158,15 +163,16 @@ def _fault_message(path: Path, faults: Sequence[str]) -> str:
 
 
 def rated_questions(turns: Iterable[Turn]) -> list[Question]:
-    """Turn rated answers into questions of a set, each with its last rating, in the order of the turns.
+    """Turn rated answers into questions of a set, each with its last rating in its edition, in the order of the turns.
 
     After a thumbs up, the evidence that was shown becomes the expected evidence. After a thumbs down, the question gets
     a note that asks the author for the right answer.
     """
-    last: dict[tuple[str, str | None], Turn] = {}
+    last: dict[tuple[str, str | None, str], Turn] = {}
     for turn in turns:
         if turn.feedback:
-            key = (_asked(turn).casefold(), turn.selected_text if turn.mode == "selected_text" else None)
+            selection = turn.selected_text if turn.mode == "selected_text" else None
+            key = (_asked(turn).casefold(), selection, str(_editions(turn)))
             last.pop(key, None)
             last[key] = turn
     return [_question(turn, number) for number, turn in enumerate(last.values(), 1)]
@@ -177,16 +183,19 @@ def _asked(turn: Turn) -> str:
     return (turn.standalone_query or turn.query)[:MAX_QUERY_CHARS].strip()
 
 
+def _editions(turn: Turn) -> SearchFilters | None:
+    return SearchFilters.of_editions(next((search.filters for search in turn.searches), None))
+
+
 def _question(turn: Turn, number: int) -> Question:
     assert turn.feedback is not None
     selection = turn.selected_text if turn.mode == "selected_text" else None
-    filters = SearchFilters.of_editions(next((search.filters for search in turn.searches), None))
     asked = Question(
         id=f"rated{number:03}",
         question=_asked(turn),
         selection=selection,
         kind=turn.feedback.rating,
-        filters=filters,
+        filters=_editions(turn),
     )
     if turn.feedback.rating == "down":
         return asked.model_copy(update={"why": _why(turn), "check": _check(turn)})
