@@ -164,6 +164,10 @@ def test_a_text_report_goes_to_stdout(project: Project) -> None:
     assert shown.returncode == 21
     assert "Broken (1)\n  battery  How long does the battery of Heron last?" in shown.stdout
     assert shown.stdout.endswith("8 questions: 1 broken, 7 as before.\n")
+    unwritable = str(project.questions / "summary.md")  # the findings are not lost
+    lost = chapterverse(project.home, "check", str(project.questions), "--summary", unwritable)
+    assert (lost.returncode, lost.stdout) == (2, shown.stdout)
+    assert "--summary" in lost.stderr
 
 
 def test_errors_name_the_fix(tmp_path: Path) -> None:

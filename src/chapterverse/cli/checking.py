@@ -69,8 +69,6 @@ async def check(
     async with open_services(Settings.load()) as services:
         findings = await _findings(asked, earlier, services, concurrency)
         current = await _baseline(findings, services)
-    if earlier is not None and summary is not None:
-        save_text(make_summary(findings, earlier, current.book), summary, "--summary")
     if as_json:
         click.echo(f"[{','.join(finding.model_dump_json() for finding in findings)}]")
     elif earlier is not None:
@@ -78,6 +76,8 @@ async def check(
     if save:
         save_model(current, path)
         show_note(f"baseline: {path} ({len(findings)} questions)")
+    if earlier is not None and summary is not None:
+        save_text(make_summary(findings, earlier, current.book), summary, "--summary")
     worse = not save and any(finding.verdict in ("broken", "contradictory") for finding in findings)
     return WORSE if worse else int(any(finding.verdict == "failed" for finding in findings))
 
