@@ -68,7 +68,7 @@ async def test_check_ends_with_the_cause_if_the_model_refuses_every_call() -> No
             yield
 
     judge = Refusing()
-    with pytest.raises(AgentUnavailable, match="^gpt cannot judge: JUDGE_API_KEY was refused"):
+    with pytest.raises(AgentUnavailable, match=r"^gpt cannot judge: JUDGE_API_KEY was refused"):
         await check_judge(judge, CLAIMS)
     assert judge.calls < 10
 
