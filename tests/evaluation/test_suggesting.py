@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +16,14 @@ from chapterverse.answering import fold, prepare, stream
 from chapterverse.book import Block, Edition, Page, Section
 from chapterverse.conversations.turns import AskedQuestion
 from chapterverse.evaluation import suggesting
-from chapterverse.evaluation.suggesting import WordUsage, book_candidates, explaining, make_suggestions, popular
+from chapterverse.evaluation.suggesting import (
+    Candidate,
+    WordUsage,
+    book_candidates,
+    explaining,
+    make_suggestions,
+    popular,
+)
 from chapterverse.evaluation.suggestion_store import Shelf, StoredSuggestions, keeping_suggestions, refresh, up_to_date
 from chapterverse.models import ChatRequest
 from chapterverse.settings import Settings
@@ -126,8 +134,13 @@ def test_shelf_creates_the_home_and_allows_one_maker(tmp_path: Path) -> None:
 
 
 async def test_candidates_are_made_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    threads = []
-    monkeypatch.setattr(suggesting, "book_candidates", lambda pages: threads.append(threading.get_ident()) or [])
+    threads: list[int] = []
+
+    def candidates(pages: Sequence[Page]) -> list[Candidate]:
+        threads.append(threading.get_ident())
+        return []
+
+    monkeypatch.setattr(suggesting, "book_candidates", candidates)
     services = SimpleNamespace(index=SimpleNamespace(pages=AsyncMock(return_value=[])))
     assert await suggesting._of_book(services, Edition()) == []  # type: ignore[arg-type]
     assert threads != [threading.get_ident()]
