@@ -54,6 +54,8 @@ def test_lists_are_comma_separated(monkeypatch: pytest.MonkeyPatch) -> None:
         ("API_RATE_LIMIT", "many"),
         ("API_RATE_LIMIT", "0"),
         ("QDRANT_URL", "localhost"),
+        ("QDRANT_URL", "http://node:6333,https://admin:s3cr3t@qdrant.example.com"),
+        ("QDRANT_URL", "https://qdrant.example.com?key=s3cr3t"),
         ("DATABASE_URL", "mysql://somewhere"),
         ("DATABASE_URL", "postgresql://user:pass[word@somewhere/book"),
         ("REDIS_URL", "http://somewhere"),
@@ -68,12 +70,14 @@ def test_lists_are_comma_separated(monkeypatch: pytest.MonkeyPatch) -> None:
         ("LOG_LEVEL", "LOUD"),
         ("API_KEYS", "sha256:12"),
         ("PG_BIN", "/usr/share"),
+        ("CHAPTERVERSE_HOME", "~nosuchuser/x"),
     ],
 )
 def test_invalid_value_raises_an_error_with_its_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
-    with pytest.raises(ConfigurationError, match=rf"^{name}: "):
+    with pytest.raises(ConfigurationError, match=rf"^{name}: ") as caught:
         Settings.load()
+    assert "s3cr3t" not in str(caught.value)
 
 
 IN_HEADERS = [name.upper() for name in Settings.model_fields if re.search("_keys?$", name)]
@@ -113,13 +117,39 @@ def test_missing_client_library_raises_an_error_with_the_extra(
     Settings.load()
 
 
-@pytest.mark.parametrize("value", [",", " , "])
+@pytest.mark.parametrize("value", [",", " , ", " "])
 def test_keys_without_a_key_do_not_open_the_server(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("API_KEYS", value)
     with pytest.raises(ConfigurationError, match=r"^API_KEYS: contains no key; write one"):
         Settings.load()
     monkeypatch.setenv("API_KEYS", "")
     assert Settings.load().api_keys == ()
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"BOOK_TITLE=X\nAPI_KEYS='s3cr3t\n", r"^\.env, line 2 cannot be read"),
+        ("BOOK_TITLE=Größe".encode("latin-1"), r"^\.env is not UTF-8 text"),
+        ("BOOK_TITLE=Größe".encode("utf-16"), r"^\.env is not UTF-8 text"),
+    ],
+)
+def test_env_file_that_cannot_be_read_raises_an_error(tmp_path: Path, content: bytes, told: str) -> None:
+    (tmp_path / ".env").write_bytes(content)
+    with pytest.raises(ConfigurationError, match=told) as caught:
+        Settings.load()
+    assert "s3cr3t" not in str(caught.value)
+
+
+def test_folder_that_may_not_be_entered_is_not_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_dir", refuse)
+    assert default_home() == Path.home() / ".chapterverse"
+    monkeypatch.setattr(Path, "is_file", refuse)
+    with pytest.raises(ConfigurationError, match=r"^\.env cannot be read: Permission denied$"):
+        Settings.load()
 
 
 def test_home_that_is_a_file_raises_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

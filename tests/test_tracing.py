@@ -163,9 +163,18 @@ def test_tracing_is_off_without_a_collector(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_missing_extra_is_named_in_a_warning(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
-    monkeypatch.setattr("chapterverse.tracing.find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     assert open_tracing("chapterverse") is None
     assert "chapterverse[otel]" in caplog.text
+
+
+def test_name_of_the_service_may_be_a_resource_attribute(monkeypatch: pytest.MonkeyPatch) -> None:
+    def name() -> object:
+        return Tracing("openai", InMemorySpanExporter())._provider.resource.attributes["service.name"]
+
+    assert name() == "chapterverse"
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.name=docs-prod")
+    assert name() == "docs-prod"
 
 
 @pytest.mark.slow

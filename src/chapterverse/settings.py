@@ -3,13 +3,16 @@
 Only `wiring`, `main` and `cli` read it. Secrets are `SecretStr`, so that printing the settings shows none.
 """
 
+import os
 import re
 import sys
 from importlib.util import find_spec
+from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
+from dotenv.parser import parse_stream
 from pydantic import (
     AfterValidator,
     AnyHttpUrl,
@@ -41,6 +44,8 @@ DIGEST = "sha256:"  # an API key may be configured as this prefix and its digest
 
 LOGO_TYPES = {".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".webp": "image/webp"}
 
+ENV_FILE = Path(".env")
+
 _HTTP = TypeAdapter(AnyHttpUrl)
 # Setting -> the extra that it needs, and a module to detect it.
 _EXTRAS = {"qdrant_url": ("qdrant", "qdrant_client"), "redis_url": ("redis", "redis")}
@@ -58,9 +63,21 @@ def default_home() -> Path:
     here = Path.cwd()
     for folder in (here, *here.parents):
         home = folder / ".chapterverse"
-        if home.is_dir() and (folder == here or home.stat().st_uid == here.stat().st_uid):
+        # Path.is_dir raises for a folder that this user may not enter.
+        if os.path.isdir(home) and (folder == here or home.stat().st_uid == here.stat().st_uid):  # noqa: PTH112
             return home
     return Path.home() / ".chapterverse"
+
+
+def _check_env_file() -> None:
+    """Refuse a file with a line that cannot be parsed. Such a line would be ignored, and if it has the API keys, the
+    server would be open."""
+    if ENV_FILE.is_file():
+        lines = (
+            binding.original.line for binding in parse_stream(StringIO(ENV_FILE.read_text("utf-8"))) if binding.error
+        )
+        if line := next(lines, 0):
+            raise ConfigurationError(f"{ENV_FILE}, line {line} cannot be read; is a quotation mark missing?")
 
 
 def _sendable(secret: SecretStr) -> SecretStr:
@@ -87,7 +104,7 @@ class Settings(BaseSettings):
     """All settings. None is required: by default every part runs on its embedded engine."""
 
     model_config = SettingsConfigDict(
-        env_file=".env", env_file_encoding="utf-8", env_ignore_empty=True, extra="ignore", frozen=True
+        env_file=ENV_FILE, env_file_encoding="utf-8", env_ignore_empty=True, extra="ignore", frozen=True
     )
 
     chapterverse_home: Path = Field(
@@ -196,7 +213,7 @@ class Settings(BaseSettings):
         if not isinstance(value, str):
             return value
         parts = tuple(part.strip() for part in value.split(",") if part.strip())
-        if info.field_name == "api_keys" and value.strip() and not parts:  # else the server would be open
+        if info.field_name == "api_keys" and value and not parts:  # else the server would be open
             raise ValueError("contains no key; write one, or leave it out for a server without keys")
         return parts
 
@@ -256,7 +273,9 @@ class Settings(BaseSettings):
     @classmethod
     def _nodes(cls, value: str | None) -> str | None:
         for node in value.split(",") if value is not None else ():
-            _HTTP.validate_python(node.strip())
+            address = _HTTP.validate_python(node.strip())
+            if address.username or address.password or address.query:  # it is shown, and the client would not send them
+                raise ValueError("must have no user name, password or query; QDRANT_API_KEY is the key")
         return value
 
     @field_validator("database_url")
@@ -309,7 +328,10 @@ class Settings(BaseSettings):
     @field_validator("chapterverse_home")
     @classmethod
     def _absolute(cls, value: Path) -> Path:
-        home = value.expanduser().absolute()
+        try:
+            home = value.expanduser().absolute()
+        except RuntimeError:  # the home of an unknown user
+            raise ValueError(f"{value}: there is no such user") from None
         if home.exists() and not home.is_dir():
             raise ValueError(f"{home} is a file, not a folder")
         return home
@@ -322,7 +344,12 @@ class Settings(BaseSettings):
         if sys.platform == "win32":  # no file locks, no limits for processes, no Unix sockets
             raise ConfigurationError("Chapterverse runs on Linux and macOS. On Windows, use WSL 2 or a container.")
         try:
+            _check_env_file()
             return cls(**overrides)
+        except UnicodeDecodeError:
+            raise ConfigurationError(f"{ENV_FILE} is not UTF-8 text.") from None
+        except OSError as failure:
+            raise ConfigurationError(f"{failure.filename} cannot be read: {failure.strerror}") from None
         except ValidationError as failure:
             faults = [f"{str(e['loc'][0]).upper() if e['loc'] else 'settings'}: {problem(e)}" for e in failure.errors()]
             raise ConfigurationError("; ".join(faults)) from None

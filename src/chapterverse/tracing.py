@@ -11,7 +11,6 @@ import logging
 import os
 import time
 from collections.abc import Mapping
-from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -34,11 +33,11 @@ def open_tracing(provider: str) -> "Tracing | None":
     """Tracing to the collector in the environment; None if there is none. `provider`: the provider of the model."""
     if not any(os.environ.get(name) for name in ENDPOINTS) or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None
-    if find_spec("opentelemetry.exporter") is None or find_spec("opentelemetry.sdk") is None:
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    except ImportError:
         log.warning("an OpenTelemetry endpoint is set, but sending traces needs: pip install 'chapterverse[otel]'")
         return None
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-
     return Tracing(provider, OTLPSpanExporter())
 
 
@@ -47,12 +46,12 @@ class Tracing:
 
     def __init__(self, provider: str, exporter: "SpanExporter") -> None:
         from opentelemetry import propagate
-        from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
+        from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, OTELResourceDetector, Resource
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-        named = {SERVICE_NAME: os.environ.get("OTEL_SERVICE_NAME") or AGENT, SERVICE_VERSION: __version__}
-        self._provider = TracerProvider(resource=Resource.create(named))
+        named = Resource.create({SERVICE_NAME: AGENT, SERVICE_VERSION: __version__})
+        self._provider = TracerProvider(resource=named.merge(OTELResourceDetector().detect()))
         self._provider.add_span_processor(BatchSpanProcessor(exporter))
         self.tracer = self._provider.get_tracer(AGENT, __version__)
         self.extract = propagate.extract

@@ -147,6 +147,16 @@ def test_refusal_of_what_the_book_still_says_does_not_fail(project: Project, tmp
     assert json.loads(baseline.read_text("utf-8"))["outcomes"] == [boat | asked]  # still watched
 
 
+def test_inserted_line_in_a_set_without_ids_hides_nothing(project: Project, tmp_path: Path) -> None:
+    project.questions = tmp_path / "set.jsonl"
+    lines = [json.dumps({"question": QUESTIONS[name]}) for name in ("winch", "port")]
+    project.questions.write_text("\n".join(lines), "utf-8")
+    assert project.check("--save")[0] == 0
+    project.questions.write_text("\n".join([json.dumps({"question": QUESTIONS["wind"]}), *lines]), "utf-8")
+    project.change("kestrel", "The winch of Kestrel lifts 12 kg.\n\n", "")
+    assert project.check()[:2] == (21, {"line-1": "new", "line-2": "broken"})
+
+
 def test_a_text_report_goes_to_stdout(project: Project) -> None:
     project.change("heron", "Its battery lasts nine hours in calm water.\n\n", "")
     filled(project.home, project.docs)
@@ -154,6 +164,10 @@ def test_a_text_report_goes_to_stdout(project: Project) -> None:
     assert shown.returncode == 21
     assert "Broken (1)\n  battery  How long does the battery of Heron last?" in shown.stdout
     assert shown.stdout.endswith("8 questions: 1 broken, 7 as before.\n")
+    unwritable = str(project.questions / "summary.md")  # the findings are not lost
+    lost = chapterverse(project.home, "check", str(project.questions), "--summary", unwritable)
+    assert (lost.returncode, lost.stdout) == (2, shown.stdout)
+    assert "--summary" in lost.stderr
 
 
 def test_errors_name_the_fix(tmp_path: Path) -> None:

@@ -1,13 +1,15 @@
 """The command `judge-check` against a scripted model."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 
 import pytest
 
 from chapterverse.cli.checking import NOT_FIT
-from chapterverse.evaluation.judge_check import JudgeReport, load_claims
+from chapterverse.errors import AgentUnavailable
+from chapterverse.evaluation.judge_check import JudgeReport, check_judge, load_claims
+from chapterverse.evidence.judge import JudgeRequest, JudgeUsage, Verdict
 from tests.cli.process import chapterverse
 from tests.llm_stub import LlmStub, serving_llm
 
@@ -54,6 +56,21 @@ def test_model_that_gives_no_verdicts_is_an_error(stub: LlmStub, tmp_path: Path)
     ran = chapterverse(tmp_path, "judge-check", "--limit", "8", **settings(stub))
     assert ran.returncode not in (0, NOT_FIT)
     assert "cannot judge" in ran.stderr
+
+
+async def test_check_ends_with_the_cause_if_the_model_refuses_every_call() -> None:
+    class Refusing:
+        name, calls = "gpt", 0
+
+        async def verdicts(self, case: JudgeRequest, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
+            self.calls += 1
+            raise AgentUnavailable("JUDGE_API_KEY was refused.", retryable=False)
+            yield
+
+    judge = Refusing()
+    with pytest.raises(AgentUnavailable, match=r"^gpt cannot judge: JUDGE_API_KEY was refused"):
+        await check_judge(judge, CLAIMS)
+    assert judge.calls < 10
 
 
 @pytest.mark.parametrize("given", [{}, {"OPENAI_API_KEY": "key", "JUDGE": "off"}])

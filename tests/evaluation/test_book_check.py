@@ -31,6 +31,28 @@ def test_verdict_for_refused_questions(before: Case, now: Case, verdict: Verdict
     assert _ending(now, outcome_of(before)) == verdict
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "verdict"),
+    [
+        ("It works down to a temperature of -20 degrees.", "It works down to a temperature of 20 degrees.", "broken"),
+        ("The crew filter is `crew >= 2`.", "The crew filter is `crew < 2`.", "broken"),
+        ("The mast is up if `a == b` holds.", "The mast is up if `a != b` holds.", "broken"),
+        ("The berth costs $10 for a night.", "The berth costs €10 for a night.", "broken"),
+        ("Start the motor with `--no-cache`, then wait.", "Start the motor with no cache, then wait.", "broken"),
+        ("“Heron”, a boat, carries `mail`: it sails.", "Heron a boat carries\nmail; IT sails", "same"),
+    ],
+)
+async def test_only_blanks_case_and_punctuation_of_evidence_may_differ(
+    services: Services, before: str, now: str, verdict: Verdict
+) -> None:
+    for names in ({"sentence": None, "answer": None}, {"sentence": before, "answer": None}):
+        asked = question(**names)
+        mark = MarkedStretch(start=0, end=len(before), text=before)
+        earlier = answered(asked, citations=(citation(before).model_copy(update={"marks": (mark,)}),))
+        finding = await compare_case(answered(asked, citations=(citation(now),)), outcome_of(earlier), services)
+        assert finding.verdict == verdict
+
+
 HERON = """# Heron
 
 Heron is a boat of the harbour.

@@ -104,4 +104,4 @@ def test_only_shared_questions_are_compared_and_differences_of_the_runs_are_note
     assert found.shared == 1
     assert [note.split()[0] for note in found.notes] == ["The", "model:", "A"]
     with pytest.raises(ValidationFailed, match="share no question"):
-        compare(before, report([answered(question(id="z"))]))
+        compare(before, report([answered(question(question="Another?"))]))

@@ -29,6 +29,12 @@ def test_same_subject_with_another_number_is_a_contradiction(two: str, contradic
     assert other_numbers(ASKED, two, SAID) is contradicts
 
 
+@pytest.mark.parametrize(("one", "two"), [("1,000", "1000"), ("5.0", "5")])
+def test_number_that_is_written_in_another_way_is_no_contradiction(one: str, two: str) -> None:
+    said = "The server accepts {} requests for each client."
+    assert not other_numbers("How many requests?", said.format(one), said.format(two))
+
+
 def test_number_of_the_question_is_no_contradiction() -> None:
     assert not other_numbers(
         "What changed in version 2?", "Version 2 of the index is new.", "Version 3 of the index is new."

@@ -54,6 +54,18 @@ def test_sentences_and_headings_become_questions() -> None:
     assert "What does the book say about “Power” (Tern)?" in found
 
 
+def test_text_that_is_too_long_for_a_question_gives_none_and_a_page_needs_no_title() -> None:
+    long = page(
+        "long.md",
+        "Long",
+        {"very long heading " * 120: "A node is a part of the graph.", "Token": f"{'t' * 2100} is a node."},
+    )
+    assert list(drafted(40, long)) == ["What is a node?"]
+    untitled = page("untitled.md", "", {"": "A node is a participant in the graph."})
+    (draft,) = draft_questions([untitled], 1)
+    assert draft.section is None
+
+
 def test_sentence_that_refers_back_gives_no_question() -> None:
     assert not [asked for asked in drafted() if asked.lower().startswith(("what is it", "what is this"))]
 

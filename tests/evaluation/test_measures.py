@@ -24,6 +24,13 @@ OF = {measure.key: measure.of for measure in MEASURES}
         ("ros2/tern.md", "book/intro/tern.md", "T", False),
         ("What Is Tern?", "book/x.md", "What is Tern", True),
         ("index.md", "book/x.md", "T", False),
+        ("index.md", "docs/index.md#x", "T", True),
+        ("index.md", "https://book.example/", "T", True),
+        ("intro/index.md", "https://book.example/intro/", "T", True),
+        ("https://book.example/", "https://book.example/#install", "T", True),
+        ("https://book.example/index.html", "https://book.example", "T", True),
+        ("https://book.example/", "https://book.example/intro/tern/", "T", False),
+        ("index.md", "https://book.example/intro/", "T", False),
     ],
 )
 def test_same_page_accepts_paths_urls_and_titles(page: str, url: str, title: str, same: bool) -> None:

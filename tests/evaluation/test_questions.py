@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from chapterverse.errors import ValidationFailed
+from chapterverse.evaluation.book_check import Outcome
 from chapterverse.evaluation.drafting import to_line
-from chapterverse.evaluation.questions import SHOWN_FAULTS, load_questions, set_digest
+from chapterverse.evaluation.questions import SHOWN_FAULTS, earlier_ids, load_questions, set_digest
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "questions.jsonl"
 
@@ -35,6 +36,20 @@ def test_every_field_is_read(tmp_path: Path) -> None:
     assert question.history == (("What is Tern?", "A robot."),)
     assert question.filters is not None
     assert question.filters.module == ["intro"]
+
+
+def test_inserted_line_does_not_change_which_question_was_asked_before(tmp_path: Path) -> None:
+    plain, followup = (
+        '{"question": "How long?"}',
+        '{"question": "How long?", "history": [["What is Heron?", "A boat."]]}',
+    )
+    named = '{"question": "What is Tern?", "id": "tern"}'
+    before = load_questions(written(tmp_path / "before", plain, followup, named))
+    now = load_questions(written(tmp_path / "now", '{"question": "What is Heron?"}', plain, "", followup, named))
+    expected = {"line-2": "line-1", "line-4": "line-2", "tern": "tern"}
+    assert earlier_ids(now, before) == expected
+    records = [Outcome(id=one.id, question=one.question, status="refused") for one in before]  # of an old baseline
+    assert earlier_ids(before, records) == {one.id: one.id for one in before}
 
 
 def test_fields_may_have_one_text_or_several(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from chapterverse.conversations.turns import Turn
+from chapterverse.conversations.turns import SearchRecord, Turn
 from chapterverse.evaluation.drafting import to_line
 from chapterverse.evaluation.questions import Question, rated_questions
 from chapterverse.models import Feedback, Rating
@@ -45,3 +45,12 @@ def test_each_question_is_used_once_with_its_last_rating() -> None:
     assert [(one.kind, one.selection) for one in questions] == [("down", None), ("up", "It has.")]
     for question in questions:
         assert Question.model_validate_json(to_line(question)) == question
+
+
+def test_question_to_two_editions_is_two_questions() -> None:
+    def rated_in(version: str) -> Turn:
+        search = SearchRecord("q", 1, 0.5, datetime.now(UTC), {"book": ["guide"], "version": [version]})
+        return rated("Has it a name?", "up", searches=(search,))
+
+    questions = rated_questions([rated_in("1.0"), rated_in("2.0"), rated_in("2.0")])
+    assert [one.filters and one.filters.version for one in questions] == [["1.0"], ["2.0"]]

@@ -2,16 +2,28 @@
 
 import asyncio
 import json
+import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import AsyncMock
 
 import pytest
 
 from chapterverse.answering import fold, prepare, stream
-from chapterverse.book import Block, Page, Section
+from chapterverse.book import Block, Edition, Page, Section
 from chapterverse.conversations.turns import AskedQuestion
-from chapterverse.evaluation.suggesting import WordUsage, book_candidates, explaining, make_suggestions, popular
+from chapterverse.evaluation import suggesting
+from chapterverse.evaluation.suggesting import (
+    Candidate,
+    WordUsage,
+    book_candidates,
+    explaining,
+    make_suggestions,
+    popular,
+)
 from chapterverse.evaluation.suggestion_store import Shelf, StoredSuggestions, keeping_suggestions, refresh, up_to_date
 from chapterverse.models import ChatRequest
 from chapterverse.settings import Settings
@@ -121,6 +133,19 @@ def test_shelf_creates_the_home_and_allows_one_maker(tmp_path: Path) -> None:
     assert Shelf(tmp_path / "another").read() == kept
 
 
+async def test_candidates_are_made_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+
+    def candidates(pages: Sequence[Page]) -> list[Candidate]:
+        threads.append(threading.get_ident())
+        return []
+
+    monkeypatch.setattr(suggesting, "book_candidates", candidates)
+    services = SimpleNamespace(index=SimpleNamespace(pages=AsyncMock(return_value=[])))
+    assert await suggesting._of_book(services, Edition()) == []  # type: ignore[arg-type]
+    assert threads != [threading.get_ident()]
+
+
 @pytest.mark.slow
 async def test_every_suggestion_of_the_example_book_is_answered(example_home: Path) -> None:
     async with open_services(Settings.load(chapterverse_home=example_home)) as services:
@@ -145,6 +170,8 @@ async def test_suggestions_are_stored_and_made_again_when_the_book_changes(tmp_p
         kept = await refresh(shelf, services)
         assert [one.question for one in kept.suggestions] == ["What is Heron?"]
         assert await up_to_date(shelf, services) == kept
+    async with open_services(Settings.load(chapterverse_home=home, suggestions=1)) as services:
+        assert await up_to_date(shelf, services) is None, "another number is wanted"
     (book / "kestrel.md").write_text("# Kestrel\n\nKestrel is a drone that looks for leaks in roofs.\n", "utf-8")
     await asyncio.to_thread(filled, home, book)
     async with open_services(Settings.load(chapterverse_home=home)) as services:

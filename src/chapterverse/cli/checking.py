@@ -69,8 +69,6 @@ async def check(
     async with open_services(Settings.load()) as services:
         findings = await _findings(asked, earlier, services, concurrency)
         current = await _baseline(findings, services)
-    if earlier is not None and summary is not None:
-        save_text(make_summary(findings, earlier, current.book), summary, "--summary")
     if as_json:
         click.echo(f"[{','.join(finding.model_dump_json() for finding in findings)}]")
     elif earlier is not None:
@@ -78,6 +76,8 @@ async def check(
     if save:
         save_model(current, path)
         show_note(f"baseline: {path} ({len(findings)} questions)")
+    if earlier is not None and summary is not None:
+        save_text(make_summary(findings, earlier, current.book), summary, "--summary")
     worse = not save and any(finding.verdict in ("broken", "contradictory") for finding in findings)
     return WORSE if worse else int(any(finding.verdict == "failed" for finding in findings))
 
@@ -86,16 +86,18 @@ async def _findings(
     questions: "list[Question]", baseline: "Baseline | None", services: "Services", concurrency: int
 ) -> "list[CheckFinding]":
     from chapterverse.evaluation.book_check import compare_case
+    from chapterverse.evaluation.questions import earlier_ids
     from chapterverse.evaluation.runner import ask_all
     from chapterverse.terminal.evaluation import EvaluationProgress
 
     await services.index.manifest()  # a missing book is an error of the run, not of each question
-    earlier = {(outcome.id, outcome.question): outcome for outcome in (baseline.outcomes if baseline else ())}
+    earlier = {outcome.id: outcome for outcome in (baseline.outcomes if baseline else ())}
+    partners = earlier_ids(questions, earlier.values())
     findings = {}
     with EvaluationProgress(len(questions)) as show:
         async with aclosing(ask_all(questions, services, concurrency)) as asked:
             async for case in asked:
-                before = earlier.get((case.question.id, case.question.question))
+                before = earlier.get(partners.get(case.question.id, ""))
                 findings[case.question.id] = await compare_case(case, before, services)
                 show(case)
     return [findings[question.id] for question in questions]

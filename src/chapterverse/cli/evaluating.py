@@ -93,13 +93,13 @@ async def _evaluate(
     async with open_services(Settings.load()) as services:
         cases, run = await _asked(questions, services, path.name, concurrency)
     report = make_report(run.model_copy(update={"prices": price}), cases)
-    if out is not None:
-        data, page = save_report(report, make_page(report), out)
-        show_note(f"report: {data}\npage:   {page}")
     if as_json:
         click.echo(report.model_dump_json(indent=1))
     else:
         show_report(report)
+    if out is not None:
+        data, page = save_report(report, make_page(report), out)
+        show_note(f"report: {data}\npage:   {page}")
     return INTERRUPTED if report.run.interrupted else 0
 
 

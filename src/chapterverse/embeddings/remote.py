@@ -214,6 +214,8 @@ class RemoteEmbedder:
                 f"{name} sent vectors of {vectors.shape[1]} dimensions for the model {self.service.model}, "
                 f"not of {self.service.dimension}."
             )
+            if self.service.provider == "openai":  # Cohere's dimension is not a setting
+                message += f" Set OPENAI_EMBEDDING_DIMENSION={vectors.shape[1]}."
             raise self.service.error(message, retryable=False, status=status)
         with np.errstate(over="ignore"):  # an infinite length is handled below
             lengths = np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -23,6 +23,7 @@ from chapterverse.evaluation.contradictions import Conflict, QuotedPlace, confli
 from chapterverse.evaluation.files import load_model
 from chapterverse.evaluation.measures import LEAST_WORDS, contains, is_evidence, right, words_of
 from chapterverse.evaluation.quotes import Quote, State, locate, whole
+from chapterverse.evidence.exact import comparable
 from chapterverse.models import Frozen
 from chapterverse.services import Services
 
@@ -61,6 +62,7 @@ class Outcome(Frozen):
 
     id: str
     question: str
+    context: str | None = None  # `Question.context`; None in baselines of before
     status: Ending
     right: bool | None = None  # None if the set does not say
     evidence: tuple[AnsweringQuote, ...] = ()
@@ -114,6 +116,7 @@ def outcome_of(case: Case, conflicts: Sequence[Conflict] = ()) -> Outcome:
     return Outcome(
         id=asked.id,
         question=asked.question,
+        context=asked.context,
         status=case.status,
         right=right(case),
         evidence=tuple(evidence),
@@ -202,14 +205,20 @@ def _shown(evidence: AnsweringQuote, case: Case, *, anywhere: bool = False) -> b
     """Whether an answer still shows the evidence, from the same page or from anywhere."""
     alone = anywhere and len(words_of(evidence.text)) >= LEAST_WORDS
     quotes = [citation.quote for citation in case.citations if alone or citation.page_id == evidence.page_id]
-    return any(contains(quote, evidence.text) or whole(evidence.text).search(quote) for quote in quotes)
+    return any(_says(quote, evidence.text) for quote in quotes)
+
+
+def _says(quote: str, text: str) -> bool:
+    """Whether a quote contains a text, with its signs and operators: `-20` is not `20`, and `>=` is not `<`."""
+    return f" {comparable(text)} " in f" {comparable(quote)} " or bool(whole(text).search(quote))
 
 
 def _known_right(case: Case) -> bool:
-    """Whether the answer shows the evidence that the set names. A page alone is not enough."""
-    exact = bool(case.question.sentence or case.question.answer)
+    """Whether the answer shows the evidence that the set names. A page alone, or other signs, are not enough."""
+    named = case.question.sentence or case.question.answer
     pages_aside = case.question.model_copy(update={"page": (), "section": None})
-    return exact and any(is_evidence(pages_aside, citation) for citation in case.citations)
+    quotes = [citation.quote for citation in case.citations if named and is_evidence(pages_aside, citation)]
+    return any(all(_says(quote, text) or not contains(quote, text) for text in named) for quote in quotes)
 
 
 def _newly_contradicted(before: Outcome, now: Outcome) -> bool:

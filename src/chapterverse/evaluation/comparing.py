@@ -14,6 +14,7 @@ from typing import Final, Literal
 from chapterverse.errors import ValidationFailed
 from chapterverse.evaluation.cases import Case
 from chapterverse.evaluation.measures import MEASURES, Measure, right
+from chapterverse.evaluation.questions import earlier_ids
 from chapterverse.evaluation.report import Report
 from chapterverse.evaluation.statistics import SIGNIFICANT, gain_interval, gain_p, holm, mcnemar_p
 
@@ -63,11 +64,10 @@ class Comparison:
 
 
 def compare(before: Report, after: Report) -> Comparison:
-    """Compare the questions of both runs, paired by id and wording."""
-    earlier = {(case.question.id, case.question.question): case for case in before.cases}
-    pairs = [
-        (earlier[key], case) for case in after.cases if (key := (case.question.id, case.question.question)) in earlier
-    ]
+    """Compare the questions of both runs, paired by what they ask."""
+    earlier = {case.question.id: case for case in before.cases}
+    partners = earlier_ids((case.question for case in after.cases), (case.question for case in before.cases))
+    pairs = [(earlier[partners[id_]], case) for case in after.cases if (id_ := case.question.id) in partners]
     if not pairs:
         raise ValidationFailed("These reports share no question; compare runs over the same set.")
     tested = [(measure, values) for measure in MEASURES if (values := _paired(measure, pairs))[0]]

@@ -12,6 +12,7 @@ from typing import Final
 from chapterverse.errors import AgentUnavailable
 from chapterverse.evaluation.cases import Case, Citation, FoundPassage
 from chapterverse.evidence import judge as judging
+from chapterverse.evidence.exact import normal_number
 from chapterverse.language import stems
 from chapterverse.models import Frozen, Place
 from chapterverse.units import blocks_of_text, cut_units
@@ -52,7 +53,7 @@ async def conflicts_of(case: Case, judge: judging.Judge | None) -> tuple[Conflic
 def other_numbers(question: str, one: str, two: str) -> bool:
     """Whether two texts say the same thing with different numbers: they share most of their words, and each has a
     number that neither the other nor the question has."""
-    numbers = [set(_NUMBER.findall(text)) for text in (one, two, question)]
+    numbers = [set(map(normal_number, _NUMBER.findall(text))) for text in (one, two, question)]
     words = [stems(_NUMBER.sub(" ", text)) for text in (one, two)]
     differ = bool(numbers[0] - numbers[1] - numbers[2]) and bool(numbers[1] - numbers[0] - numbers[2])
     return differ and 2 * len(words[0] & words[1]) > len(words[0] | words[1])

@@ -11,6 +11,7 @@ from chapterverse.evaluation.questions import Question
 from chapterverse.language import sentences
 
 UNANSWERABLE: Final = 4  # every fourth draft should be refused
+LONGEST: Final = 800  # characters of a sentence or heading that gives a question, so that a question can name two
 
 _TERM = r"(?P<article>An? |The )?(?P<term>(?!An? |The )[\w`'’./+-]+(?: [\w`'’./+-]+){0,3}?)"
 _DEFINITION: Final = re.compile(rf"^{_TERM},? (?P<verb>is|are) (?P<rest>(?:an?|the|one of) .{{12,}})$")
@@ -73,7 +74,7 @@ def _drafts(page: Page) -> Iterator[DraftedQuestion]:
         for sentence in spoken:
             if draft := _from_sentence(page, section, sentence):
                 yield draft
-        if spoken and section.level > 1:
+        if spoken and section.level > 1 and len(section.heading + page.title) <= LONGEST:
             headings.append(_from_heading(page, section, spoken[0]))
     yield from headings
 
@@ -86,7 +87,7 @@ def _prose(page: Page, section: Section) -> Iterator[str]:
             text = page.text[block.start : block.end]
             for start, end in sentences(text):
                 sentence = " ".join(text[start:end].split())
-                if 6 <= len(sentence.split()) <= 45 and not POINTS_BACK.match(sentence):
+                if 6 <= len(sentence.split()) <= 45 and len(sentence) <= LONGEST and not POINTS_BACK.match(sentence):
                     yield sentence
 
 
@@ -134,7 +135,7 @@ def _from_heading(page: Page, section: Section, sentence: str) -> DraftedQuestio
 
 
 def _question(page: Page, section: Section, sentence: str, asked: str) -> Question:
-    where = section.heading or page.title
+    where = section.heading or page.title or None
     return Question(id="draft", question=asked, page=(page.url,), section=where, sentence=(sentence,))
 
 

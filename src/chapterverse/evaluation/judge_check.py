@@ -84,21 +84,26 @@ def load_claims() -> list[Claim]:
 
 
 async def check_judge(judge: Judge, claims: Sequence[Claim]) -> JudgeReport:
-    """Ask about all claims, with concurrent calls. If a call fails, its claims count as unanswered."""
+    """Ask about all claims, with concurrent calls. If a call fails, its claims count as unanswered. If the first calls
+    all fail, no more are made, and their cause is raised."""
     usage, turns = JudgeUsage(), asyncio.Semaphore(AT_ONCE)
     verdicts: dict[str, bool] = {}
+    failures: list[AgentUnavailable] = []
     seconds = 0.0
 
     async def ask(batch: Sequence[Claim]) -> None:
         nonlocal seconds
         async with turns:
+            if len(failures) >= AT_ONCE and not verdicts:
+                return
             started = time.perf_counter()
-            verdicts.update(await _asked(judge, batch, usage))
+            verdicts.update(await _asked(judge, batch, usage, failures))
             seconds += time.perf_counter() - started
 
     await asyncio.gather(*(ask(batch) for batch in _batches(claims)))
     if claims and not verdicts:
-        raise AgentUnavailable(f"{judge.name} cannot judge: it gave no verdict that can be read.")
+        cause = failures[-1].message if failures else "It gave no verdict that can be read."
+        raise AgentUnavailable(f"{judge.name} cannot judge: {cause}")
     passed = {claim.id for claim in claims if verdicts.get(claim.id)}
     false = [claim for claim in claims if not claim.supported]
     slips = [claim.kind for claim in false if claim.id in passed]
@@ -116,7 +121,9 @@ async def check_judge(judge: Judge, claims: Sequence[Claim]) -> JudgeReport:
     )
 
 
-async def _asked(judge: Judge, batch: Sequence[Claim], usage: JudgeUsage) -> dict[str, bool]:
+async def _asked(
+    judge: Judge, batch: Sequence[Claim], usage: JudgeUsage, failures: list[AgentUnavailable]
+) -> dict[str, bool]:
     evidence = [line for number, claim in enumerate(batch, start=1) for line in _lines(number, claim)]
     case = JudgeRequest(evidence, [claim.claim for claim in batch])
     found: dict[str, bool] = {}
@@ -126,6 +133,7 @@ async def _asked(judge: Judge, batch: Sequence[Claim], usage: JudgeUsage) -> dic
                 async for verdict in verdicts:
                     found[batch[verdict.claim - 1].id] = verdict.supported
         except AgentUnavailable as failure:
+            failures.append(failure)
             if failure.retryable:
                 continue
         break

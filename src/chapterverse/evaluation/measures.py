@@ -54,7 +54,7 @@ def contains(text: str, part: str) -> bool:
 def same_page(page: str, url: str, title: str) -> bool:
     """Whether `page` names the page at `url`: by its address, the end of its path, or its title."""
     wanted, found = _segments(page), _segments(url)
-    return words_of(page) == words_of(title) or (bool(wanted) and found[-len(wanted) :] == wanted)
+    return words_of(page) == words_of(title) or _ends(found, wanted) or _ends(_folder(found), _folder(wanted))
 
 
 def on_page(question: Question, item: FoundPassage | Citation) -> bool:
@@ -113,7 +113,16 @@ def token_f1(said: str, right: str) -> float:
 
 def _segments(address: str) -> list[str]:
     path = _DOCUMENT.sub("", re.sub(r"^\w+://[^/]*|[#?].*$", "", address).strip("/"))
-    return path.removesuffix("/index").split("/") if path and path != "index" else []
+    return path.split("/") if path else []
+
+
+def _folder(segments: list[str]) -> list[str]:
+    return segments[:-1] if segments[-1:] == ["index"] else segments
+
+
+def _ends(found: list[str], wanted: list[str]) -> bool:
+    """Whether a path ends with another one. The home page has no path, so that it is the end only of itself."""
+    return found[-len(wanted) :] == wanted if wanted else not found
 
 
 # ── one question ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
 
@@ -56,6 +56,12 @@ class Question(Strict):
     why: str = Field("", description="A note of the author.")
     check: str = Field("", description="What the author of the book should look at in a draft; to be deleted.")
 
+    @property
+    def context(self) -> str:
+        """A digest of what is asked beside the question; empty if it is asked alone."""
+        beside = self.model_dump_json(include={"history", "selection", "filters"}, exclude_defaults=True)
+        return "" if beside == "{}" else hashlib.sha256(beside.encode()).hexdigest()[:16]
+
     @model_validator(mode="after")
     def _consistent(self) -> "Question":
         given = [name for name in ("answer", "page", "section", "sentence") if getattr(self, name)]
@@ -106,6 +112,36 @@ def set_digest(questions: Sequence[Question]) -> str:
     return hashlib.sha256("\n".join(question.model_dump_json() for question in questions).encode()).hexdigest()[:16]
 
 
+class Asked(Protocol):
+    """A question of a set, or its record in an earlier run."""
+
+    @property
+    def id(self) -> str:
+        """Its name in reports."""
+
+    @property
+    def question(self) -> str:
+        """Its wording."""
+
+    @property
+    def context(self) -> str | None:
+        """As `Question.context`."""
+
+
+def earlier_ids(questions: Iterable[Asked], before: Iterable[Asked]) -> dict[str, str]:
+    """Return the earlier id of each question that was asked before, in the same context. An id without an author is
+    the number of a line, so it only distinguishes equal questions."""
+    known: dict[tuple[str, str | None], list[str]] = {}
+    for one in before:
+        known.setdefault((one.question, one.context), []).append(one.id)
+    found = {}
+    for one in questions:
+        # Records of before have no context.
+        if ids := known.get((one.question, one.context)) or known.get((one.question, None)):
+            found[one.id] = one.id if one.id in ids else ids[0]
+    return found
+
+
 def _read(line: str, number: int) -> Question:
     try:
         fields = json.loads(line)
@@ -127,15 +163,16 @@ def _fault_message(path: Path, faults: Sequence[str]) -> str:
 
 
 def rated_questions(turns: Iterable[Turn]) -> list[Question]:
-    """Turn rated answers into questions of a set, each with its last rating, in the order of the turns.
+    """Turn rated answers into questions of a set, each with its last rating in its edition, in the order of the turns.
 
     After a thumbs up, the evidence that was shown becomes the expected evidence. After a thumbs down, the question gets
     a note that asks the author for the right answer.
     """
-    last: dict[tuple[str, str | None], Turn] = {}
+    last: dict[tuple[str, str | None, str], Turn] = {}
     for turn in turns:
         if turn.feedback:
-            key = (_asked(turn).casefold(), turn.selected_text if turn.mode == "selected_text" else None)
+            selection = turn.selected_text if turn.mode == "selected_text" else None
+            key = (_asked(turn).casefold(), selection, str(_editions(turn)))
             last.pop(key, None)
             last[key] = turn
     return [_question(turn, number) for number, turn in enumerate(last.values(), 1)]
@@ -146,16 +183,19 @@ def _asked(turn: Turn) -> str:
     return (turn.standalone_query or turn.query)[:MAX_QUERY_CHARS].strip()
 
 
+def _editions(turn: Turn) -> SearchFilters | None:
+    return SearchFilters.of_editions(next((search.filters for search in turn.searches), None))
+
+
 def _question(turn: Turn, number: int) -> Question:
     assert turn.feedback is not None
     selection = turn.selected_text if turn.mode == "selected_text" else None
-    filters = SearchFilters.of_editions(next((search.filters for search in turn.searches), None))
     asked = Question(
         id=f"rated{number:03}",
         question=_asked(turn),
         selection=selection,
         kind=turn.feedback.rating,
-        filters=filters,
+        filters=_editions(turn),
     )
     if turn.feedback.rating == "down":
         return asked.model_copy(update={"why": _why(turn), "check": _check(turn)})

@@ -88,18 +88,23 @@ async def _of_edition(
 ) -> list[Suggestion]:
     found: dict[frozenset[str], Suggestion] = {}
     known = popular(one for one in asked if not one.editions or edition.key in one.editions)
+    await _until_idle(busy)
     candidates = (*known[: wanted // 2], *(await _of_book(services, edition)))
     for candidate in candidates[: wanted * TRIES]:
         if len(found) == wanted:
             break
-        while busy():  # noqa: ASYNC110 - a background task
-            await asyncio.sleep(WAIT_SECONDS)
+        await _until_idle(busy)
         about = stems(candidate.question)
         if about not in found and (page := await _tried(candidate, edition, services)):
             found[about] = Suggestion(
                 question=candidate.question, page=page, book=edition.book, version=edition.version
             )
     return list(found.values())
+
+
+async def _until_idle(busy: Callable[[], bool]) -> None:
+    while busy():  # noqa: ASYNC110 - a background task
+        await asyncio.sleep(WAIT_SECONDS)
 
 
 async def _tried(candidate: Candidate, edition: Edition, services: Services) -> str:
@@ -154,7 +159,7 @@ async def _of_book(services: Services, edition: Edition) -> list[Candidate]:
     listed = [page for page in await services.index.pages() if page.edition == edition.key]
     step = max(1, -(-len(listed) // MOST_PAGES))
     read = [await services.index.page(page.page_id) for page in listed[::step]]
-    return book_candidates(explaining(read))
+    return await asyncio.to_thread(lambda: book_candidates(explaining(read)))  # it takes seconds for a large book
 
 
 def explaining(pages: Iterable[Page | None]) -> list[Page]:
@@ -292,9 +297,10 @@ class WordUsage:
 
 def _prose(page: Page) -> str:
     """Return the prose of a page, without code and link texts, because these use words and capitals differently."""
-    text = page.text
+    letters = list(page.text)
     for mark in page.marks:
         if mark.kind in ("link", "code"):
-            text = f"{text[: mark.start]}{'·' * (mark.end - mark.start)}{text[mark.end :]}"
+            letters[mark.start : mark.end] = "·" * (mark.end - mark.start)
+    text = "".join(letters)
     blocks = (text[block.start : block.end] for block in page.blocks if block.kind in _PROSE)
     return INLINE_CODE.sub(" ", "\n".join(blocks))

@@ -34,6 +34,7 @@ class StoredSuggestions(Frozen):
     format: Literal[3] = FORMAT
     book: str  # its generation
     model: str  # that answered them
+    wanted: int = 0  # number for each edition
     made_at: datetime
     suggestions: list[Suggestion]
 
@@ -78,17 +79,21 @@ class Shelf:
 
 
 async def up_to_date(shelf: Shelf, services: Services) -> StoredSuggestions | None:
-    """Return the stored suggestions if they belong to the current book and model, else None."""
+    """Return the stored suggestions if they belong to the current book, model and number, else None."""
     kept = await asyncio.to_thread(shelf.read)
     book = (await services.index.manifest()).generation
-    return kept if kept and (kept.book, kept.model) == (book, services.writer.name) else None
+    current = (book, services.writer.name, services.settings.suggestions)
+    return kept if kept and (kept.book, kept.model, kept.wanted) == current else None
 
 
 async def refresh(shelf: Shelf, services: Services, busy: Callable[[], bool] = lambda: False) -> StoredSuggestions:
     """Make the suggestions of the current book while the server is idle, and store them."""
     book = (await services.index.manifest()).generation
-    made = await make_suggestions(services, services.settings.suggestions, busy)
-    kept = StoredSuggestions(book=book, model=services.writer.name, made_at=datetime.now(UTC), suggestions=made)
+    wanted = services.settings.suggestions
+    made = await make_suggestions(services, wanted, busy)
+    kept = StoredSuggestions(
+        book=book, model=services.writer.name, wanted=wanted, made_at=datetime.now(UTC), suggestions=made
+    )
     await asyncio.to_thread(shelf.write, kept)
     return kept
 

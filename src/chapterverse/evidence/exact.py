@@ -96,7 +96,7 @@ class Known:
 
     @cached_property
     def _numbers(self) -> set[str]:
-        numbers = {_number(found) for found in set(_NUMBER.findall(self._text))}
+        numbers = {normal_number(found) for found in set(_NUMBER.findall(self._text))}
         return numbers | {_NUMBER_WORDS[part] for part in self._parts & _NUMBER_WORDS.keys()}
 
     def has_text(self, text: str) -> bool:
@@ -115,7 +115,7 @@ class Known:
 
     def has_number(self, number: str) -> bool:
         """Whether a number occurs with its sign, in digits or as a word; 1.29 is found in 1.29.3."""
-        value = _number(number)
+        value = normal_number(number)
         longer = (known for known in self._numbers if "." in value and known.startswith(f"{value}."))
         return value in self._numbers or any(longer)
 
@@ -328,7 +328,7 @@ def comparable(text: str) -> str:
     return " ".join(re.findall(r"\w+|[^\w\s]", re.sub(r"(?<![.,;:!?])[.,;:!?]++(?=[\s)\]|]|$)", " ", bare)))
 
 
-def _number(text: str) -> str:
+def normal_number(text: str) -> str:
     """Normalize a number: no thousands separators, no insignificant zeros."""
     plain = re.sub(r",(?=\d{3}(?:\D|$))", "", text).rstrip(".,")
     decimal = re.fullmatch(r"(-?)(?:0(?=\d))*+(\d++)(?:\.(\d*+))?", plain)  # a version has more dots
