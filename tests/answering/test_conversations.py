@@ -253,6 +253,13 @@ async def test_repeated_question_gets_the_same_answer(keyless: Services) -> None
     assert answers[0] == answers[1]
 
 
+async def test_repeated_follow_up_is_about_the_question_before_it(keyless: Services) -> None:
+    history = [Turn("", query, "…") for query in ("What is a node?", "Tell me more", "What is Gazebo?")]
+    prepared = await prepare(ChatRequest(query="tell me more"), keyless, turns=history)
+    assert prepared.question == "tell me more (What is Gazebo?)"
+    assert len(prepared.turns) == 3
+
+
 async def test_turn_is_stored_with_all_fields(keyless: Services) -> None:
     session = str(uuid4())
     await ask(keyless, "What does tf2 keep track of?", session_id=session)

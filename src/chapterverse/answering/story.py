@@ -77,7 +77,7 @@ class Prepared:
     mode: Mode  # the mode used: a reader who accepts the offer leaves the selection
     asked: str  # the question as the reader asked it; for an accepted offer, the question before it
     question: str  # as a standalone question
-    turns: tuple[Turn, ...]  # the earlier turns
+    turns: tuple[Turn, ...]  # the turns before it
     topic: str  # of the conversation, if it has become long enough to have one
     remembered: bool  # whether the conversation is stored here and could be read
     started: float
@@ -110,8 +110,8 @@ async def prepare(
     turns = known[-services.settings.agent_max_turns :]
     mode, question = request.mode, request.query
     offered = bool(turns) and (turns[-1].mode, turns[-1].status) == ("selected_text", "refused")
-    if offered and accepts(question):
-        mode, question = "general", turns[-1].query
+    if offered and accepts(question):  # the refused question is asked again, at its place in the conversation
+        mode, question, turns = "general", turns[-1].query, turns[:-1]
     elif mode == "selected_text" and not request.has_selection:
         raise ValidationFailed(f"selected_text: {NO_SELECTION}")
     prepared = Prepared(
@@ -138,8 +138,7 @@ async def prepare(
 async def _search(prepared: Prepared, services: Services) -> Prepared:
     """Search for a writer that uses a language model. The model first rewrites a follow-up as a standalone question."""
     turns, query = prepared.turns, prepared.question
-    follows = bool(turns) and query == prepared.request.query and leans(query)
-    if follows:
+    if follows := bool(turns) and leans(query):
         # The oldest turn may itself be a follow-up on a turn that the model does not see.
         oldest, *later = prepared.shown_turns(services.settings.max_conversation_history) or turns[-1:]
         oldest = replace(oldest, query=oldest.standalone_query or oldest.query)
@@ -156,7 +155,7 @@ async def _read(prepared: Prepared, services: Services) -> Prepared:
     """Search, and let the section reader rank the results."""
     searching = time.perf_counter()
     turns, asked = prepared.turns, prepared.asked
-    if any(asked.casefold() == turn.query.casefold() for turn in turns):
+    if not leans(asked) and any(asked.casefold() == turn.query.casefold() for turn in turns):
         turns = ()  # the same question again gets the same answer, not a follow-up's
     scope = await read_book(_search_request(prepared, services), turns, services, services.reader)
     question = together(turns, asked) if turns and leans(asked) else asked
