@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 from uuid import uuid4
 
@@ -55,7 +56,7 @@ from chapterverse.models import (
     SourcesEvent,
     Status,
 )
-from chapterverse.retrieval import editions_in, false_answers_in, retrieve_with_retry
+from chapterverse.retrieval import editions_in, false_answers_in, persist, retrieve_with_retry
 from chapterverse.services import Services
 from chapterverse.settings import GENERATION_SECONDS, REQUEST_SECONDS
 from chapterverse.writing import Finished, Task
@@ -287,7 +288,8 @@ class _Answer:
         new, issued = len(self.evidence.passages), self.evidence.issue(chunks)
         room = None if self.services.writer.needs_readings else NEIGHBOURS
         ids = list(dict.fromkeys(chunk.page_id for chunk in chunks))
-        pages = dict(zip(ids, await asyncio.gather(*map(self.services.index.page, ids)), strict=True))
+        reads = (persist(partial(self.services.index.page, one)) for one in ids)
+        pages = dict(zip(ids, await asyncio.gather(*reads), strict=True))
         for passage in self.evidence.passages[new:]:
             page = pages[passage.chunk.page_id] if passage.chunk else None
             if page is not None:
@@ -300,7 +302,8 @@ class _Answer:
         if found is not None and not found.results:
             return refusals.NOT_FOUND
         if self.services.writer.needs_readings:
-            rate = false_answers_in(await editions_in(self.prepared.filters, self.services.index)) if found else None
+            filters, index = self.prepared.filters, self.services.index
+            rate = false_answers_in(await persist(lambda: editions_in(filters, index))) if found else None
             return None if confidence.answers(self.prepared.scope, self.prepared.asked, rate) else self.refusal
         off = found and found.confidence and found.confidence.max_similarity < PLAINLY_OFF
         return refusals.NOT_IN_BOOK if off else None
