@@ -201,6 +201,9 @@ async def test_clock_set_back_does_not_change_the_order(conversations: Conversat
     thread = await conversations.thread(session)
     assert thread is not None
     assert [message.content for message in thread.messages if message.role == "user"] == ["question 1", "question 2"]
+    times = [message.timestamp for message in thread.messages]
+    assert times == sorted(times)
+    assert (await conversations.sessions(1))[0].first_question == "question 1"
 
 
 async def test_an_idle_thread_is_archived_until_its_next_turn(conversations: Conversations) -> None:
@@ -231,6 +234,20 @@ async def test_purge_removes_old_turns_and_empty_threads_only(conversations: Con
         thread = await conversations.thread(session)
         assert thread and [message.content for message in thread.messages] == ["question 2", "answer 2"]
     assert await conversations.purge(timedelta(days=30)) == 0
+
+
+async def test_purged_question_does_not_stay_as_the_topic(conversations: Conversations, database_url: str) -> None:
+    old, young = new_session(), new_session()
+    for session in (old, young):
+        await conversations.store(ask(session))
+        await conversations.set_topic(session, "question 1")
+    await execute(
+        database_url, "UPDATE conversations SET created_at = created_at - interval '31 days' WHERE session_id = $1", old
+    )
+    await conversations.store(ask(old, 2))
+    assert await conversations.purge(timedelta(days=30)) == 1
+    topics = {entry.thread_id: entry.topic_summary for entry in await conversations.sessions(2)}
+    assert topics == {old: None, young: "question 1"}
 
 
 async def test_job_locked_by_another_worker_is_skipped(conversations: Conversations, database_url: str) -> None:

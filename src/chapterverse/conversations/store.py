@@ -129,11 +129,14 @@ class Conversations:
 
     async def archive_idle(self, after: timedelta = timedelta(hours=1)) -> int:
         """Archive threads without a turn in this time; returns how many. Only one worker at a time does it."""
-        return await self._job(_ARCHIVE_LOCK, after, _ARCHIVE)
+        return sum(await self._job(_ARCHIVE_LOCK, after, _ARCHIVE))
 
     async def purge(self, older_than: timedelta) -> int:
-        """Delete older turns and empty threads, unless the clock is in doubt; returns how many turns."""
-        return await self._job(_PURGE_LOCK, older_than, _PURGE_TURNS, _PURGE_THREADS, by_trusted_clock=True)
+        """Delete older turns, topics made of their questions, and empty threads, unless the clock is in doubt; returns
+        how many turns."""
+        purges = (_PURGE_TOPICS, _PURGE_TURNS, _PURGE_THREADS)
+        changed = await self._job(_PURGE_LOCK, older_than, *purges, by_trusted_clock=True)
+        return changed[1] if changed else 0
 
     async def probe(self) -> None:
         """Raise `ConversationsUnavailable` unless the database answers. On success other calls are tried again."""
@@ -160,16 +163,15 @@ class Conversations:
             except (TimeoutError, *_LOST):
                 pool.terminate()
 
-    async def _job(self, lock: int, age: timedelta, *statements: str, by_trusted_clock: bool = False) -> int:
-        """Run the statements, unless another worker does so. Returns the number of rows that the first one changed."""
+    async def _job(self, lock: int, age: timedelta, *statements: str, by_trusted_clock: bool = False) -> list[int]:
+        """Run the statements, unless another worker does so. Returns the number of rows that each one changed."""
 
-        async def work(connection: Any) -> int:
+        async def work(connection: Any) -> list[int]:
             async with connection.transaction():
                 free = await connection.fetchval("SELECT pg_try_advisory_xact_lock($1)", lock)
                 if not free or (by_trusted_clock and not await trusts_its_clock(connection)):
-                    return 0
-                touched = [_count(await connection.execute(statement, age)) for statement in statements]
-                return touched[0]
+                    return []
+                return [_count(await connection.execute(statement, age)) for statement in statements]
 
         return await self._unit(work, JOB_SECONDS)
 
@@ -384,15 +386,16 @@ def _thread(rows: list[Any]) -> ConversationThread:
     for row in reversed(rows):
         if row["answered_at"] is None:
             continue
-        asked_at = row["answered_at"] - timedelta(milliseconds=row["latency_ms"])
-        if messages:  # of two questions asked at once, the one answered later is shown after the other's answer
-            asked_at = max(asked_at, messages[-1].timestamp)
+        answered_at = row["answered_at"]
+        asked_at = answered_at - timedelta(milliseconds=row["latency_ms"])
+        if messages:  # times never go back: two questions may be asked at once, and a clock may be set back
+            asked_at, answered_at = (max(at, messages[-1].timestamp) for at in (asked_at, answered_at))
         messages.append(Message(role="user", content=row["query"], timestamp=asked_at))
         messages.append(
             Message(
                 role="assistant",
                 content=row["response"],
-                timestamp=row["answered_at"],
+                timestamp=answered_at,
                 confidence=row["confidence"],
                 searches=orjson.loads(row["searches"]),
                 turn_id=str(row["id"]),
@@ -462,7 +465,7 @@ WHERE t.thread_id = $1 ORDER BY c.position DESC"""
 
 _SESSIONS = """
 SELECT t.thread_id, t.updated_at, (SELECT count(*) FROM conversations WHERE session_id = t.thread_id), t.topic_summary,
-  (SELECT query FROM conversations WHERE session_id = t.thread_id ORDER BY created_at, id LIMIT 1)
+  (SELECT query FROM conversations WHERE session_id = t.thread_id ORDER BY position LIMIT 1)
 FROM conversation_threads t ORDER BY t.updated_at DESC, t.thread_id LIMIT $1"""
 
 _DELETE = "DELETE FROM conversation_threads WHERE thread_id = $1"
@@ -473,8 +476,13 @@ _ARCHIVE = """
 UPDATE conversation_threads SET archived_at = clock_timestamp()
 WHERE archived_at IS NULL AND updated_at < clock_timestamp() - $1::interval"""
 
-_PURGE_TURNS = "DELETE FROM conversations WHERE created_at < clock_timestamp() - $1::interval"
+# In one transaction: `now()` is the same in all three. The next turn of a thread sets its topic again.
+_PURGE_TOPICS = """
+UPDATE conversation_threads SET topic_summary = NULL WHERE topic_summary IS NOT NULL
+AND thread_id IN (SELECT session_id FROM conversations WHERE created_at < now() - $1::interval)"""
+
+_PURGE_TURNS = "DELETE FROM conversations WHERE created_at < now() - $1::interval"
 
 _PURGE_THREADS = """
-DELETE FROM conversation_threads t WHERE updated_at < clock_timestamp() - $1::interval
+DELETE FROM conversation_threads t WHERE updated_at < now() - $1::interval
 AND NOT EXISTS (SELECT 1 FROM conversations WHERE session_id = t.thread_id)"""
