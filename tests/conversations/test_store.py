@@ -541,6 +541,34 @@ def test_unsupported_options_are_removed_from_the_address(url: str, read: str) -
     assert store._read_address(url) == read
 
 
+async def test_options_that_the_server_does_not_know_are_left_out(
+    database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    conversations = Conversations(f"{database_url}&schema=public&keepalives=1&application_name=book")
+    await conversations.probe()
+    assert "schema" in caplog.text and "keepalives" in caplog.text and "application_name" not in caplog.text
+    await conversations.close()
+
+
+async def test_error_of_a_wrong_setup_says_what_to_do(postgres_url: str) -> None:
+    await execute(postgres_url, "CREATE ROLE reader LOGIN")
+    await execute(postgres_url, "CREATE DATABASE frozen")
+    await execute(postgres_url, "ALTER ROLE reader SET default_transaction_read_only = on")
+    as_reader = postgres_url.replace("chapterverse@", "reader@")
+    for url, fix in (
+        (named(as_reader, "frozen"), "must name the primary server"),
+        (named(as_reader, "frozen") + "&default_transaction_read_only=off", "GRANT CREATE"),
+        (named(as_reader, "nowhere"), "no database of the name"),
+        (postgres_url.replace("chapterverse@", "stranger@"), "refuses the user"),
+    ):
+        conversations = Conversations(url)
+        with pytest.raises(ConversationsUnavailable, match=fix):
+            await conversations.probe()
+        await conversations.close()
+    await execute(postgres_url, "DROP DATABASE frozen")
+    await execute(postgres_url, "DROP ROLE reader")
+
+
 async def test_external_server_gets_no_prepared_statements(database_url: str) -> None:
     conversations = Conversations(database_url)
     session = new_session()

@@ -7,8 +7,9 @@ between two calls, so an answer that streams holds none.
 import asyncio
 import contextlib
 import logging
+import re
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -38,7 +39,7 @@ REPORTED = 100_000  # the maximum of questions that a report reads
 THREAD_MESSAGES = 50  # the last messages that a thread shows (SPEC 2.3)
 
 _ARCHIVE_LOCK, _PURGE_LOCK = 0x_C4A9_0002, 0x_C4A9_0003  # any numbers, the same in every version
-# Options of other drivers; asyncpg would send them as server settings, which servers refuse.
+# Options of other drivers; asyncpg would send them as server settings. `_open` also leaves out what a server does not know.
 _FOREIGN_OPTIONS = {"pgbouncer", "channel_binding", "connect_timeout", "connection_limit", "pool_timeout"}
 # The connection failed, not the work: it is tried again on a new one.
 _LOST = (
@@ -48,6 +49,13 @@ _LOST = (
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
 )
+_FIXES = {
+    asyncpg.InvalidAuthorizationSpecificationError: "It refuses the user or password in DATABASE_URL.",
+    asyncpg.InvalidCatalogNameError: "It has no database of the name in DATABASE_URL.",
+    asyncpg.InsufficientPrivilegeError: "Its user needs more rights: GRANT CREATE ON SCHEMA public TO the user.",
+    asyncpg.ReadOnlySQLTransactionError: "It can only be read: DATABASE_URL must name the primary server.",
+    asyncpg.ProtocolViolationError: "Poolers refuse options in DATABASE_URL that they do not know: remove them.",
+}
 # What asyncpg raises if a connection is closed during a call, or if the server is not Postgres.
 _CONFUSED = (AttributeError, LookupError, ValueError)
 
@@ -263,14 +271,24 @@ def _failures_translated() -> Iterator[None]:
         raise ConversationsUnavailable("The conversations' database did not answer in time.") from failure
     except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as failure:
         reason = type(failure).__name__
-        message = f"The conversations' database is not available ({reason})."
+        fixes = [f" {fix}" for kind, fix in _FIXES.items() if isinstance(failure, kind)]
+        message = f"The conversations' database is not available ({reason})." + "".join(fixes)
         raise ConversationsUnavailable(message, details={"reason": reason}) from failure
 
 
 async def _open(address: str | Callable[[], Awaitable[str]]) -> Any:
     url = address if isinstance(address, str) else await address()
+    left_out = _FOREIGN_OPTIONS
     try:
-        return await _open_pool(_read_address(url), foreign=isinstance(address, str))
+        while True:
+            try:
+                return await _open_pool(_read_address(url, left_out), foreign=isinstance(address, str))
+            except asyncpg.UndefinedObjectError as failure:
+                refused = [name for name, _ in _options(url) if re.search(rf"\b{re.escape(name)}\b", str(failure))]
+                if not refused or left_out.issuperset(refused):
+                    raise
+                _log.warning("the database does not know %s in DATABASE_URL; it is left out", ", ".join(refused))
+                left_out = left_out.union(refused)
     except ValueError:
         # Without the cause, because its text may contain the URL with the password.
         raise ConversationsUnavailable("DATABASE_URL is not a valid address.") from None
@@ -301,12 +319,14 @@ async def _leave_as_is(_: Any) -> None:
     """Units leave no session state, so releasing a connection needs no round trip."""
 
 
-def _read_address(url: str) -> str:
+def _read_address(url: str, left_out: Collection[str] = _FOREIGN_OPTIONS) -> str:
     """The URL without options for other drivers."""
-    parts = urlsplit(url)
-    options = parse_qsl(parts.query, keep_blank_values=True)
-    kept = urlencode([(name, value) for name, value in options if name not in _FOREIGN_OPTIONS])
-    return parts._replace(query=kept).geturl()
+    kept = urlencode([(name, value) for name, value in _options(url) if name not in left_out])
+    return urlsplit(url)._replace(query=kept).geturl()
+
+
+def _options(url: str) -> list[tuple[str, str]]:
+    return parse_qsl(urlsplit(url).query, keep_blank_values=True)
 
 
 # ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
