@@ -273,6 +273,16 @@ async def test_sessions_are_listed_newest_first_with_their_topic(conversations: 
     assert listed[0].updated_at > listed[1].updated_at
 
 
+async def test_deleted_session_does_not_come_back_with_a_late_answer(conversations: Conversations) -> None:
+    session = new_session()
+    await conversations.store(ask(session))
+    await conversations.store(ask(session, 2), continues=True)
+    assert await conversations.delete(session)
+    with pytest.raises(ConversationsUnavailable, match="deleted"):
+        await conversations.store(ask(session, 3), continues=True)
+    assert await conversations.thread(session) is None
+
+
 async def test_delete_removes_a_session_and_no_other(conversations: Conversations, database_url: str) -> None:
     gone, kept = new_session(), new_session()
     for session in (gone, gone, kept):
@@ -476,9 +486,9 @@ async def test_cancelled_call_returns_its_connection(conversations: Conversation
 
 
 async def test_storing_the_same_turn_twice_stores_it_once(conversations: Conversations, database_url: str) -> None:
-    values = store._values(ask(new_session()))
+    turn = replace(ask(new_session()), turn_id=str(uuid4()))
     for _ in range(2):
-        await execute(database_url, store._STORE, *values)
+        await conversations.store(turn)
     assert len(await fetch(database_url, "SELECT 1 FROM conversations")) == 1
 
 

@@ -81,6 +81,7 @@ class Prepared:
     turns: tuple[Turn, ...]  # the turns before it
     topic: str  # of the conversation, if it has become long enough to have one
     remembered: bool  # whether the conversation is stored here and could be read
+    continues: bool  # whether it had turns
     started: float
     deadline: float  # on the same clock
     scope: Scope
@@ -124,6 +125,7 @@ async def prepare(
         turns=turns,
         topic=topic_of(questions) if len(questions) >= EXCHANGES else "",
         remembered=remembered,
+        continues=bool(known),
         started=started,
         deadline=started + seconds,
         scope=Selection(request.selected_text or ""),
@@ -409,7 +411,7 @@ async def _keep(turn: Turn, prepared: Prepared, services: Services) -> bool:
         return False
     try:
         async with asyncio.timeout(_left_to_store(prepared)):
-            await services.conversations.store(turn)
+            await services.conversations.store(turn, continues=prepared.continues)
     except (ConversationsUnavailable, TimeoutError) as failure:
         log.warning("a turn was not stored: %s", failure)
         return False

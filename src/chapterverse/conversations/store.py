@@ -39,7 +39,7 @@ REPORTED = 100_000  # the maximum of questions that a report reads
 THREAD_MESSAGES = 50  # the last messages that a thread shows (SPEC 2.3)
 
 _ARCHIVE_LOCK, _PURGE_LOCK = 0x_C4A9_0002, 0x_C4A9_0003  # any numbers, the same in every version
-# Options of other drivers; asyncpg would send them as server settings. `_open` also leaves out what a server does not know.
+# Options of other drivers; asyncpg would send them as server settings, which servers refuse. `_open` learns of others.
 _FOREIGN_OPTIONS = {"pgbouncer", "channel_binding", "connect_timeout", "connection_limit", "pool_timeout"}
 # The connection failed, not the work: it is tried again on a new one.
 _LOST = (
@@ -87,10 +87,12 @@ class Conversations:
         rows = await self._unit(lambda connection: connection.fetch(_RECENT, session, turns))
         return [_turn(row) for row in reversed(rows)]
 
-    async def store(self, turn: Turn) -> None:
-        """Store a turn. The same statement creates its thread, or takes it out of the archive."""
-        values = _values(turn)
-        await self._unit(lambda connection: connection.execute(_STORE, *values))
+    async def store(self, turn: Turn, *, continues: bool = False) -> None:
+        """Store a turn. The same statement creates its thread, or takes it out of the archive. A turn that `continues`
+        a thread is not stored if the thread was deleted meanwhile."""
+        values = (*_values(turn), continues)
+        if not _count(await self._unit(lambda connection: connection.execute(_STORE, *values))):
+            raise ConversationsUnavailable("The session was deleted while it was answered.")
         self._require_home()
 
     async def thread(self, session_id: str) -> ConversationThread | None:
@@ -462,7 +464,8 @@ RETURNING session_id, rating, reason, comment, rated_at"""
 # The turn's position is assigned after the thread's row is locked, so turns keep their order if the clock is set back.
 _STORE = """
 WITH thread AS (
-    INSERT INTO conversation_threads AS known (thread_id, metadata) VALUES ($2, $15)
+    INSERT INTO conversation_threads AS known (thread_id, metadata)
+    SELECT $2, $15 WHERE NOT $16 OR EXISTS (SELECT 1 FROM conversation_threads WHERE thread_id = $2)
     ON CONFLICT (thread_id) DO UPDATE
     SET updated_at = clock_timestamp(), archived_at = NULL, metadata = known.metadata || excluded.metadata
     RETURNING thread_id
@@ -470,7 +473,7 @@ WITH thread AS (
 INSERT INTO conversations (id, session_id, query, response, sources, mode, selected_text, chunks_retrieved, latency_ms,
                            confidence, status, standalone_query, searches, evidence)
 SELECT $1, thread_id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14 FROM thread
-ON CONFLICT (id) DO NOTHING"""
+ON CONFLICT (id) DO UPDATE SET id = EXCLUDED.id"""  # a repeated turn changes nothing, but is counted
 
 _THREAD = """
 SELECT t.thread_id, t.created_at, t.updated_at, t.topic_summary, t.metadata, t.archived_at,
