@@ -33,6 +33,8 @@ async def test_invalid_use_raises_typed_errors(tmp_path: Path) -> None:
     async with Book.open(tmp_path) as book:
         with pytest.raises(ValidationFailed, match="at least one source"):
             await book.ingest()
+        with pytest.raises(TypeError, match="verison"):
+            await book.ingest(tmp_path, verison="2.0")  # type: ignore[call-arg]
         with pytest.raises(IngestionError, match="no such file"):
             await book.ingest(tmp_path / "nowhere")
         with pytest.raises(IndexMissing):

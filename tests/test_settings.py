@@ -61,6 +61,7 @@ def test_lists_are_comma_separated(monkeypatch: pytest.MonkeyPatch) -> None:
         ("REDIS_URL", "http://somewhere"),
         ("REDIS_URL", "redis://somewhere:port"),
         ("AGENT_TOP_K", "21"),
+        ("CONVERSATION_RETENTION_DAYS", "1000000000"),
         ("AGENT_SCORE_THRESHOLD", "1.5"),
         ("CORS_ORIGINS", "docs.example.com"),
         ("EMBEDDINGS", "word2vec"),

@@ -38,6 +38,9 @@ def test_key_is_not_sent_to_another_server() -> None:
     own = judge_of(**OPENAI, judge_base_url="http://judge.example/v1", judge_api_key="judge-key")
     assert own is not None
     assert (own.name, own.api_key) == ("writer", "judge-key")
+    same = judge_of(**OPENAI, judge_base_url="http://writer.example/v1/")
+    assert same is not None
+    assert same.api_key == "writer-key"
 
 
 @pytest.mark.parametrize("off", ["off", "OFF", "0", "false", "no"])
@@ -66,6 +69,16 @@ def test_agent_prompt_is_read_from_a_file(tmp_path: Path) -> None:
     writer, _ = choose_writer(Settings.load(**OPENAI, agent_prompt=prompt))
     assert isinstance(writer, AgentWriter)
     assert writer.options.prompt == "Write as a pirate."
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [({"judge_model": "judge"}, "JUDGE_BASE_URL"), ({"judge_base_url": "http://judge.example/v1"}, "JUDGE_MODEL")],
+)
+def test_half_a_judge_is_an_error(given: dict[str, str], missing: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"^{missing}: must be set"):
+        judge_of(**given)
+    assert judge_of(**given, judge="off") is None
 
 
 @pytest.mark.parametrize("judge", ["maybe", "2"])

@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 class Ingesting(TypedDict, total=False):
-    """Options of `ingest`."""
+    """Options of `SyncBook.ingest`."""
 
     options: SourceOptions
     fresh: bool
@@ -85,20 +85,27 @@ class Book:
         Raises ConfigurationError if a setting is invalid."""
         return cls(_settings(home, settings))
 
-    async def ingest(self, *sources: str | Path, **how: Unpack[Ingesting]) -> Ledger:
+    async def ingest(
+        self,
+        *sources: str | Path,
+        options: SourceOptions | None = None,
+        fresh: bool = False,
+        book: str = "",
+        version: str = "",
+        title: str = "",
+    ) -> Ledger:
         """Update the book from folders, files and websites; `fresh` starts from nothing.
 
         `book` and `version` name the edition, if a home has several; other editions are not changed. The ledger has the
         outcome of every page."""
-        into = Edition(how.get("book", ""), how.get("version", ""), how.get("title", ""))
+        into = Edition(book, version, title)
         require_names(into.book, into.version)
-        options = how.get("options")
         opened = [open_source(str(source), options or SourceOptions()) for source in sources]
         if not opened:
             raise ValidationFailed("Name at least one source: a folder, a file or a website.")
         services = await self._open()
         workshop = pipeline.Workshop(services.index, services.embedder, self._settings.chapterverse_home)
-        return await pipeline.ingest(opened, workshop, into=into, fresh=how.get("fresh", False))
+        return await pipeline.ingest(opened, workshop, into=into, fresh=fresh)
 
     async def search(self, query: str, **wanted: Unpack[Search]) -> SearchResult:
         """Find passages. No language model is used."""

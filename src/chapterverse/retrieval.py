@@ -7,7 +7,8 @@ import asyncio
 import random
 import re
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
 from chapterverse.book import OLDEST_RECIPE, Edition, Hit, edition_names
@@ -74,15 +75,10 @@ async def retrieve_with_retry(
 ) -> SearchResult:
     """Like `retrieve`, but an unavailable engine is tried again, at most three times and within the time limit."""
     started = time.perf_counter()
-    try:
-        async with asyncio.timeout(seconds):
-            await _persist(lambda: require_same_model(embedder, index))
-            vector = await embed_query(request.query, embedder)
-            return await _persist(lambda: _search(request, vector, index, also, started, fitting=fitting))
-    except TimeoutError:
-        raise IndexTimeout(
-            f"The search took longer than {seconds:g} seconds. Try again in a moment.", retry_after=1
-        ) from None
+    async with _at_most(seconds):
+        await persist(lambda: require_same_model(embedder, index), seconds)
+        vector = await embed_query(request.query, embedder)
+        return await persist(lambda: _search(request, vector, index, also, started, fitting=fitting), seconds)
 
 
 async def find_passages(request: RetrievalRequest, embedder: Embedder, index: Index) -> SearchResult:
@@ -110,17 +106,30 @@ async def require_same_model(embedder: Embedder, index: Index) -> None:
         )
 
 
-async def _persist(attempt: Callable[[], Awaitable[T]]) -> T:
+async def persist(attempt: Callable[[], Awaitable[T]], seconds: float = RETRIEVAL_SECONDS) -> T:
+    """Call an index. If it is unavailable, it is tried again, at most three times and within the time limit."""
     pause = FIRST_PAUSE
-    for _ in range(RETRIES):
-        try:
-            return await attempt()
-        except RetrievalUnavailable as failure:
-            if not failure.retryable:
-                raise
-            await asyncio.sleep(max(failure.retry_after or 0.0, pause * random.uniform(0.5, 1.0)))  # noqa: S311
-            pause *= 2
-    return await attempt()
+    async with _at_most(seconds):
+        for _ in range(RETRIES):
+            try:
+                return await attempt()
+            except RetrievalUnavailable as failure:
+                if not failure.retryable:
+                    raise
+                await asyncio.sleep(max(failure.retry_after or 0.0, pause * random.uniform(0.5, 1.0)))  # noqa: S311
+                pause *= 2
+        return await attempt()
+
+
+@asynccontextmanager
+async def _at_most(seconds: float) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise IndexTimeout(
+            f"The search took longer than {seconds:g} seconds. Try again in a moment.", retry_after=1
+        ) from None
 
 
 async def _search(

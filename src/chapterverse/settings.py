@@ -160,7 +160,7 @@ class Settings(BaseSettings):
     )
     api_key_rate_limit: int = Field(100, ge=1, description="Requests a minute per key.")
     max_conversation_history: int = Field(10, ge=0, le=100, description="Previous messages that the model is shown.")
-    conversation_retention_days: int = Field(30, ge=1, description="Days after which turns are deleted.")
+    conversation_retention_days: int = Field(30, ge=1, le=365_000, description="Days after which turns are deleted.")
     max_concurrent_requests: int = Field(10, ge=1, description="Requests that run at once; more wait in a queue.")
     writer: str = Field(
         "auto", description="auto: the language model with a key, else excerpts; or the writer of an installed package."

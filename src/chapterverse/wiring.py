@@ -213,14 +213,17 @@ def choose_judge(settings: Settings) -> "ModelJudge | None":
     writing = remote_model(settings)
     url = settings.judge_base_url or (writing.url if writing else "")
     model = settings.judge_model or (writing.part if writing else "")
-    if settings.judge == "off" or not url or not model:
+    if settings.judge == "off" or not (url or model):
         return None
+    if not (url and model):
+        missing, given = ("JUDGE_MODEL", "JUDGE_BASE_URL") if url else ("JUDGE_BASE_URL", "JUDGE_MODEL")
+        raise ConfigurationError(f"{missing}: must be set when {given} is set and no writing model is")
     from chapterverse.evidence.chat_model import request_fields
     from chapterverse.evidence.judge import ModelJudge
 
     own_key = _secret(settings.judge_api_key)
     # A key is sent only to the server that it was configured for.
-    key = own_key or (writing.key if writing and url == writing.url else "")
+    key = own_key or (writing.key if writing and url.rstrip("/") == writing.url.rstrip("/") else "")
     own = own_key or settings.judge_model or settings.judge_base_url
     prefix = "JUDGE" if own else "GEMINI" if settings.gemini_api_key else "OPENAI"
     return ModelJudge(model, url, key, request_fields(model, url), settings=prefix)

@@ -4,6 +4,7 @@ import asyncio
 import time
 from contextlib import aclosing
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 from bench.example_book import ask_all, share
@@ -12,7 +13,8 @@ from chapterverse.answering import DISCLAIMER, fold, prepare, stream
 from chapterverse.answering.confidence import level_of
 from chapterverse.answering.refusals import NOT_FOUND, NOT_IN_BOOK
 from chapterverse.conversations.store import Conversations
-from chapterverse.errors import AgentUnavailable
+from chapterverse.errors import AgentUnavailable, IndexUnavailable
+from chapterverse.index import Index
 from chapterverse.models import (
     ChatRequest,
     ChunkEvent,
@@ -73,6 +75,23 @@ async def test_answer_of_a_language_model_cites_retrieved_passages(
     retrieved = events[0]
     assert isinstance(retrieved, RetrievedEvent)
     assert len(shown(llm.requests[0]).passages) == len(retrieved.passages) == done.metadata.chunks_retrieved
+
+
+@pytest.mark.parametrize("call", ["manifest", "search", "missing", "page"])
+async def test_index_that_fails_once_is_asked_again(keyless: Services, call: str) -> None:
+    failures = [IndexUnavailable("gone")]
+
+    class Flaky:
+        def __getattr__(self, name: str) -> Any:
+            async def fail_once(*given: object) -> Any:
+                if failures:
+                    raise failures.pop()
+                return await getattr(keyless.index, name)(*given)
+
+            return fail_once if name == call else getattr(keyless.index, name)
+
+    answer = await ask(replace(keyless, index=cast(Index, Flaky())), "How heavy is Tern?")
+    assert (answer.status, failures) == ("answered", [])
 
 
 async def test_retrieved_event_comes_before_the_model_is_called(asking_llm: Services, llm: LlmStub) -> None:

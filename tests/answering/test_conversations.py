@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from chapterverse.answering import prepare
+from chapterverse.answering import fold, prepare, stream
 from chapterverse.conversations.turns import Turn
 from chapterverse.errors import ConversationsUnavailable
 from chapterverse.models import ChatRequest, SearchFilters
@@ -253,6 +253,13 @@ async def test_repeated_question_gets_the_same_answer(keyless: Services) -> None
     assert answers[0] == answers[1]
 
 
+async def test_repeated_follow_up_is_about_the_question_before_it(keyless: Services) -> None:
+    history = [Turn("", query, "…") for query in ("What is a node?", "Tell me more", "What is Gazebo?")]
+    prepared = await prepare(ChatRequest(query="tell me more"), keyless, turns=history)
+    assert prepared.question == "tell me more (What is Gazebo?)"
+    assert len(prepared.turns) == 3
+
+
 async def test_turn_is_stored_with_all_fields(keyless: Services) -> None:
     session = str(uuid4())
     await ask(keyless, "What does tf2 keep track of?", session_id=session)
@@ -312,6 +319,16 @@ async def test_turn_is_stored_even_if_its_topic_is_not(
     assert "no topic today" in caplog.text and "turn was not stored" not in caplog.text
     assert answer.metadata.stored
     assert len(await keyless.conversations.recent(session, 20)) == 5
+
+
+async def test_session_deleted_while_it_is_answered_stays_deleted(keyless: Services) -> None:
+    session = str(uuid4())
+    await ask(keyless, "What is Gazebo?", session_id=session)
+    prepared = await prepare(ChatRequest(query="Who makes it?", session_id=session), keyless)
+    await keyless.conversations.delete(session)
+    answer = await fold(stream(prepared, keyless))
+    assert not answer.metadata.stored
+    assert await keyless.conversations.thread(session) is None
 
 
 async def test_refusal_is_stored_and_sent_as_history(asking_llm: Services, llm: LlmStub) -> None:

@@ -83,6 +83,11 @@ def test_search_query_of_a_follow_up_includes_the_question_before_it() -> None:
     assert len(together([turn("x" * 1990)], "why? " * 20)) <= 2000
 
 
+def test_long_question_is_never_cut() -> None:
+    question = " ".join(["line"] * 70) + " Which option turns it off?"
+    assert together([turn("What is a service?")], question) == question
+
+
 def test_turn_that_accepted_an_offer_counts_as_the_offered_question() -> None:
     assert earlier_questions([turn("yes", "What is a topic?")]) == ["What is a topic?"]
 

@@ -175,6 +175,18 @@ async def test_missing_selection_is_an_error_unless_an_offer_was_accepted(
         await ask(keyless, reply, session_id=session, mode="selected_text")
 
 
+@pytest.mark.parametrize("keyed", [False, True])
+async def test_accepted_follow_up_keeps_its_place_in_the_conversation(
+    keyless: Services, asking_llm: Services, llm: LlmStub, keyed: bool
+) -> None:
+    refused = Turn("", "How do I start it?", OFFER, mode="selected_text", status="refused")
+    turns = [Turn("", "What is Gazebo?", "…"), refused]
+    llm.script.append(Replies("How do I start it? (What is Gazebo?)"))
+    prepared = await prepare(ChatRequest(query="yes"), asking_llm if keyed else keyless, turns=turns)
+    assert prepared.question == "How do I start it? (What is Gazebo?)"
+    assert len(llm.requests) == keyed, "a model rewrites it as any other follow-up"
+
+
 async def test_answer_that_ends_like_an_offer_is_not_an_offer(keyless: Services) -> None:
     turn = Turn(session_id="", query="What does it ask?", response=OFFER)
     prepared = await prepare(ChatRequest(query="yes"), keyless, turns=[turn])

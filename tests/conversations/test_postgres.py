@@ -286,6 +286,21 @@ async def test_root_runs_the_server_of_a_user_as_that_user(postgres_root: Path, 
     assert postmaster(directory) is None
 
 
+async def test_server_is_stopped_by_a_root_that_cannot_see_its_folder(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Containers take this right from root; only the server's account can see its working folder."""
+
+    def denied(path: Path, other: Path) -> bool:
+        raise PermissionError(path, other)
+
+    monkeypatch.setattr(Path, "samefile", denied)
+    server = EmbeddedPostgres(directory, fast=True)
+    await server.start()
+    await server.stop()
+    assert postmaster(directory) is None
+
+
 async def test_other_postgres_is_used_if_configured_or_without_a_wheel(
     postgres_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -201,6 +201,9 @@ async def test_clock_set_back_does_not_change_the_order(conversations: Conversat
     thread = await conversations.thread(session)
     assert thread is not None
     assert [message.content for message in thread.messages if message.role == "user"] == ["question 1", "question 2"]
+    times = [message.timestamp for message in thread.messages]
+    assert times == sorted(times)
+    assert (await conversations.sessions(1))[0].first_question == "question 1"
 
 
 async def test_an_idle_thread_is_archived_until_its_next_turn(conversations: Conversations) -> None:
@@ -233,6 +236,20 @@ async def test_purge_removes_old_turns_and_empty_threads_only(conversations: Con
     assert await conversations.purge(timedelta(days=30)) == 0
 
 
+async def test_purged_question_does_not_stay_as_the_topic(conversations: Conversations, database_url: str) -> None:
+    old, young = new_session(), new_session()
+    for session in (old, young):
+        await conversations.store(ask(session))
+        await conversations.set_topic(session, "question 1")
+    await execute(
+        database_url, "UPDATE conversations SET created_at = created_at - interval '31 days' WHERE session_id = $1", old
+    )
+    await conversations.store(ask(old, 2))
+    assert await conversations.purge(timedelta(days=30)) == 1
+    topics = {entry.thread_id: entry.topic_summary for entry in await conversations.sessions(2)}
+    assert topics == {old: None, young: "question 1"}
+
+
 async def test_job_locked_by_another_worker_is_skipped(conversations: Conversations, database_url: str) -> None:
     await conversations.store(ask(new_session()))
     other = await asyncpg.connect(database_url)
@@ -254,6 +271,16 @@ async def test_sessions_are_listed_newest_first_with_their_topic(conversations: 
         (third, 1, None),
     ]
     assert listed[0].updated_at > listed[1].updated_at
+
+
+async def test_deleted_session_does_not_come_back_with_a_late_answer(conversations: Conversations) -> None:
+    session = new_session()
+    await conversations.store(ask(session))
+    await conversations.store(ask(session, 2), continues=True)
+    assert await conversations.delete(session)
+    with pytest.raises(ConversationsUnavailable, match="deleted"):
+        await conversations.store(ask(session, 3), continues=True)
+    assert await conversations.thread(session) is None
 
 
 async def test_delete_removes_a_session_and_no_other(conversations: Conversations, database_url: str) -> None:
@@ -459,9 +486,9 @@ async def test_cancelled_call_returns_its_connection(conversations: Conversation
 
 
 async def test_storing_the_same_turn_twice_stores_it_once(conversations: Conversations, database_url: str) -> None:
-    values = store._values(ask(new_session()))
+    turn = replace(ask(new_session()), turn_id=str(uuid4()))
     for _ in range(2):
-        await execute(database_url, store._STORE, *values)
+        await conversations.store(turn)
     assert len(await fetch(database_url, "SELECT 1 FROM conversations")) == 1
 
 
@@ -522,6 +549,34 @@ async def test_error_of_an_invalid_address_does_not_contain_the_password(url: st
 )
 def test_unsupported_options_are_removed_from_the_address(url: str, read: str) -> None:
     assert store._read_address(url) == read
+
+
+async def test_options_that_the_server_does_not_know_are_left_out(
+    database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    conversations = Conversations(f"{database_url}&schema=public&keepalives=1&application_name=book")
+    await conversations.probe()
+    assert "schema" in caplog.text and "keepalives" in caplog.text and "application_name" not in caplog.text
+    await conversations.close()
+
+
+async def test_error_of_a_wrong_setup_says_what_to_do(postgres_url: str) -> None:
+    await execute(postgres_url, "CREATE ROLE reader LOGIN")
+    await execute(postgres_url, "CREATE DATABASE frozen")
+    await execute(postgres_url, "ALTER ROLE reader SET default_transaction_read_only = on")
+    as_reader = postgres_url.replace("chapterverse@", "reader@")
+    for url, fix in (
+        (named(as_reader, "frozen"), "must name the primary server"),
+        (named(as_reader, "frozen") + "&default_transaction_read_only=off", "GRANT CREATE"),
+        (named(as_reader, "nowhere"), "no database of the name"),
+        (postgres_url.replace("chapterverse@", "stranger@"), "refuses the user"),
+    ):
+        conversations = Conversations(url)
+        with pytest.raises(ConversationsUnavailable, match=fix):
+            await conversations.probe()
+        await conversations.close()
+    await execute(postgres_url, "DROP DATABASE frozen")
+    await execute(postgres_url, "DROP ROLE reader")
 
 
 async def test_external_server_gets_no_prepared_statements(database_url: str) -> None:

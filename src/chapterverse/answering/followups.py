@@ -30,7 +30,7 @@ _LEANS = re.compile(
     re.IGNORECASE,
 )
 _DEFINES = re.compile(r"(?:what|who)(?:['’]s| is| are| was| were) \w", re.IGNORECASE)  # "what is Gazebo?" stands alone
-_LONGEST: Final = 60  # words of the search query for a follow-up
+_LONGEST: Final = 60  # words of the search query for a follow-up, unless the question itself is longer
 
 
 def accepts(query: str) -> bool:
@@ -57,7 +57,9 @@ def near(turns: Sequence[Turn], question: str) -> list[str]:
 
 
 def _within(question: str, context: str) -> str:
-    return " ".join(f"{question} ({context})".split()[:_LONGEST])[:MAX_QUERY_CHARS]
+    """Return the question with as much of the context as fits."""
+    room = max(_LONGEST, len(question.split()))
+    return " ".join(f"{question} ({context})".split()[:room])[:MAX_QUERY_CHARS]
 
 
 def earlier_questions(turns: Sequence[Turn]) -> list[str]:

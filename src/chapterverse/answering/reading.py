@@ -18,7 +18,7 @@ from chapterverse.conversations.turns import Turn
 from chapterverse.fields import MAX_TOP_K
 from chapterverse.language import content_words
 from chapterverse.models import ChunkResult, RetrievalRequest, SearchResult
-from chapterverse.retrieval import editions_in, retrieve_with_retry
+from chapterverse.retrieval import editions_in, persist, retrieve_with_retry
 from chapterverse.services import Engines
 from chapterverse.trained import UNREAD, Passage, Read, SectionReader
 from chapterverse.units import units_of_text
@@ -75,8 +75,8 @@ def _better(whole: WholeBook, sides: Sequence[WholeBook]) -> WholeBook:
 async def _read_whole(
     request: RetrievalRequest, turns: Sequence[Turn], engines: Engines, reader: SectionReader
 ) -> WholeBook:
-    scope = [edition.key for edition in await editions_in(request.filters, engines.index)]
-    absent = engines.index.missing(content_words(request.query), scope)
+    scope = [edition.key for edition in await persist(lambda: editions_in(request.filters, engines.index))]
+    absent = persist(lambda: engines.index.missing(content_words(request.query), scope))
     found, missing = await asyncio.gather(_candidates(request, turns, engines), absent)
     read = zip(found.results, await read_passages(request.query, turns, found.results, reader), strict=True)
     best = sorted(read, key=lambda pair: -pair[1].score)[: request.top_k]

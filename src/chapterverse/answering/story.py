@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 from uuid import uuid4
 
@@ -55,7 +56,7 @@ from chapterverse.models import (
     SourcesEvent,
     Status,
 )
-from chapterverse.retrieval import editions_in, false_answers_in, retrieve_with_retry
+from chapterverse.retrieval import editions_in, false_answers_in, persist, retrieve_with_retry
 from chapterverse.services import Services
 from chapterverse.settings import GENERATION_SECONDS, REQUEST_SECONDS
 from chapterverse.writing import Finished, Task
@@ -77,9 +78,10 @@ class Prepared:
     mode: Mode  # the mode used: a reader who accepts the offer leaves the selection
     asked: str  # the question as the reader asked it; for an accepted offer, the question before it
     question: str  # as a standalone question
-    turns: tuple[Turn, ...]  # the earlier turns
+    turns: tuple[Turn, ...]  # the turns before it
     topic: str  # of the conversation, if it has become long enough to have one
     remembered: bool  # whether the conversation is stored here and could be read
+    continues: bool  # whether it had turns
     started: float
     deadline: float  # on the same clock
     scope: Scope
@@ -110,8 +112,8 @@ async def prepare(
     turns = known[-services.settings.agent_max_turns :]
     mode, question = request.mode, request.query
     offered = bool(turns) and (turns[-1].mode, turns[-1].status) == ("selected_text", "refused")
-    if offered and accepts(question):
-        mode, question = "general", turns[-1].query
+    if offered and accepts(question):  # the refused question is asked again, at its place in the conversation
+        mode, question, turns = "general", turns[-1].query, turns[:-1]
     elif mode == "selected_text" and not request.has_selection:
         raise ValidationFailed(f"selected_text: {NO_SELECTION}")
     prepared = Prepared(
@@ -123,6 +125,7 @@ async def prepare(
         turns=turns,
         topic=topic_of(questions) if len(questions) >= EXCHANGES else "",
         remembered=remembered,
+        continues=bool(known),
         started=started,
         deadline=started + seconds,
         scope=Selection(request.selected_text or ""),
@@ -138,8 +141,7 @@ async def prepare(
 async def _search(prepared: Prepared, services: Services) -> Prepared:
     """Search for a writer that uses a language model. The model first rewrites a follow-up as a standalone question."""
     turns, query = prepared.turns, prepared.question
-    follows = bool(turns) and query == prepared.request.query and leans(query)
-    if follows:
+    if follows := bool(turns) and leans(query):
         # The oldest turn may itself be a follow-up on a turn that the model does not see.
         oldest, *later = prepared.shown_turns(services.settings.max_conversation_history) or turns[-1:]
         oldest = replace(oldest, query=oldest.standalone_query or oldest.query)
@@ -156,7 +158,7 @@ async def _read(prepared: Prepared, services: Services) -> Prepared:
     """Search, and let the section reader rank the results."""
     searching = time.perf_counter()
     turns, asked = prepared.turns, prepared.asked
-    if any(asked.casefold() == turn.query.casefold() for turn in turns):
+    if not leans(asked) and any(asked.casefold() == turn.query.casefold() for turn in turns):
         turns = ()  # the same question again gets the same answer, not a follow-up's
     scope = await read_book(_search_request(prepared, services), turns, services, services.reader)
     question = together(turns, asked) if turns and leans(asked) else asked
@@ -288,7 +290,8 @@ class _Answer:
         new, issued = len(self.evidence.passages), self.evidence.issue(chunks)
         room = None if self.services.writer.needs_readings else NEIGHBOURS
         ids = list(dict.fromkeys(chunk.page_id for chunk in chunks))
-        pages = dict(zip(ids, await asyncio.gather(*map(self.services.index.page, ids)), strict=True))
+        reads = (persist(partial(self.services.index.page, one)) for one in ids)
+        pages = dict(zip(ids, await asyncio.gather(*reads), strict=True))
         for passage in self.evidence.passages[new:]:
             page = pages[passage.chunk.page_id] if passage.chunk else None
             if page is not None:
@@ -301,7 +304,8 @@ class _Answer:
         if found is not None and not found.results:
             return refusals.NOT_FOUND
         if self.services.writer.needs_readings:
-            rate = false_answers_in(await editions_in(self.prepared.filters, self.services.index)) if found else None
+            filters, index = self.prepared.filters, self.services.index
+            rate = false_answers_in(await persist(lambda: editions_in(filters, index))) if found else None
             return None if confidence.answers(self.prepared.scope, self.prepared.asked, rate) else self.refusal
         off = found and found.confidence and found.confidence.max_similarity < PLAINLY_OFF
         return refusals.NOT_IN_BOOK if off else None
@@ -407,7 +411,7 @@ async def _keep(turn: Turn, prepared: Prepared, services: Services) -> bool:
         return False
     try:
         async with asyncio.timeout(_left_to_store(prepared)):
-            await services.conversations.store(turn)
+            await services.conversations.store(turn, continues=prepared.continues)
     except (ConversationsUnavailable, TimeoutError) as failure:
         log.warning("a turn was not stored: %s", failure)
         return False

@@ -7,8 +7,9 @@ between two calls, so an answer that streams holds none.
 import asyncio
 import contextlib
 import logging
+import re
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -38,7 +39,7 @@ REPORTED = 100_000  # the maximum of questions that a report reads
 THREAD_MESSAGES = 50  # the last messages that a thread shows (SPEC 2.3)
 
 _ARCHIVE_LOCK, _PURGE_LOCK = 0x_C4A9_0002, 0x_C4A9_0003  # any numbers, the same in every version
-# Options of other drivers; asyncpg would send them as server settings, which servers refuse.
+# Options of other drivers; asyncpg would send them as server settings, which servers refuse. `_open` learns of others.
 _FOREIGN_OPTIONS = {"pgbouncer", "channel_binding", "connect_timeout", "connection_limit", "pool_timeout"}
 # The connection failed, not the work: it is tried again on a new one.
 _LOST = (
@@ -48,6 +49,13 @@ _LOST = (
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
 )
+_FIXES = {
+    asyncpg.InvalidAuthorizationSpecificationError: "It refuses the user or password in DATABASE_URL.",
+    asyncpg.InvalidCatalogNameError: "It has no database of the name in DATABASE_URL.",
+    asyncpg.InsufficientPrivilegeError: "Its user needs more rights: GRANT CREATE ON SCHEMA public TO the user.",
+    asyncpg.ReadOnlySQLTransactionError: "It can only be read: DATABASE_URL must name the primary server.",
+    asyncpg.ProtocolViolationError: "Poolers refuse options in DATABASE_URL that they do not know: remove them.",
+}
 # What asyncpg raises if a connection is closed during a call, or if the server is not Postgres.
 _CONFUSED = (AttributeError, LookupError, ValueError)
 
@@ -79,10 +87,12 @@ class Conversations:
         rows = await self._unit(lambda connection: connection.fetch(_RECENT, session, turns))
         return [_turn(row) for row in reversed(rows)]
 
-    async def store(self, turn: Turn) -> None:
-        """Store a turn. The same statement creates its thread, or takes it out of the archive."""
-        values = _values(turn)
-        await self._unit(lambda connection: connection.execute(_STORE, *values))
+    async def store(self, turn: Turn, *, continues: bool = False) -> None:
+        """Store a turn. The same statement creates its thread, or takes it out of the archive. A turn that `continues`
+        a thread is not stored if the thread was deleted meanwhile."""
+        values = (*_values(turn), continues)
+        if not _count(await self._unit(lambda connection: connection.execute(_STORE, *values))):
+            raise ConversationsUnavailable("The session was deleted while it was answered.")
         self._require_home()
 
     async def thread(self, session_id: str) -> ConversationThread | None:
@@ -129,11 +139,14 @@ class Conversations:
 
     async def archive_idle(self, after: timedelta = timedelta(hours=1)) -> int:
         """Archive threads without a turn in this time; returns how many. Only one worker at a time does it."""
-        return await self._job(_ARCHIVE_LOCK, after, _ARCHIVE)
+        return sum(await self._job(_ARCHIVE_LOCK, after, _ARCHIVE))
 
     async def purge(self, older_than: timedelta) -> int:
-        """Delete older turns and empty threads, unless the clock is in doubt; returns how many turns."""
-        return await self._job(_PURGE_LOCK, older_than, _PURGE_TURNS, _PURGE_THREADS, by_trusted_clock=True)
+        """Delete older turns, topics made of their questions, and empty threads, unless the clock is in doubt; returns
+        how many turns."""
+        purges = (_PURGE_TOPICS, _PURGE_TURNS, _PURGE_THREADS)
+        changed = await self._job(_PURGE_LOCK, older_than, *purges, by_trusted_clock=True)
+        return changed[1] if changed else 0
 
     async def probe(self) -> None:
         """Raise `ConversationsUnavailable` unless the database answers. On success other calls are tried again."""
@@ -160,16 +173,15 @@ class Conversations:
             except (TimeoutError, *_LOST):
                 pool.terminate()
 
-    async def _job(self, lock: int, age: timedelta, *statements: str, by_trusted_clock: bool = False) -> int:
-        """Run the statements, unless another worker does so. Returns the number of rows that the first one changed."""
+    async def _job(self, lock: int, age: timedelta, *statements: str, by_trusted_clock: bool = False) -> list[int]:
+        """Run the statements, unless another worker does so. Returns the number of rows that each one changed."""
 
-        async def work(connection: Any) -> int:
+        async def work(connection: Any) -> list[int]:
             async with connection.transaction():
                 free = await connection.fetchval("SELECT pg_try_advisory_xact_lock($1)", lock)
                 if not free or (by_trusted_clock and not await trusts_its_clock(connection)):
-                    return 0
-                touched = [_count(await connection.execute(statement, age)) for statement in statements]
-                return touched[0]
+                    return []
+                return [_count(await connection.execute(statement, age)) for statement in statements]
 
         return await self._unit(work, JOB_SECONDS)
 
@@ -261,14 +273,24 @@ def _failures_translated() -> Iterator[None]:
         raise ConversationsUnavailable("The conversations' database did not answer in time.") from failure
     except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as failure:
         reason = type(failure).__name__
-        message = f"The conversations' database is not available ({reason})."
+        fixes = [f" {fix}" for kind, fix in _FIXES.items() if isinstance(failure, kind)]
+        message = f"The conversations' database is not available ({reason})." + "".join(fixes)
         raise ConversationsUnavailable(message, details={"reason": reason}) from failure
 
 
 async def _open(address: str | Callable[[], Awaitable[str]]) -> Any:
     url = address if isinstance(address, str) else await address()
+    left_out = _FOREIGN_OPTIONS
     try:
-        return await _open_pool(_read_address(url), foreign=isinstance(address, str))
+        while True:
+            try:
+                return await _open_pool(_read_address(url, left_out), foreign=isinstance(address, str))
+            except asyncpg.UndefinedObjectError as failure:
+                refused = [name for name, _ in _options(url) if re.search(rf"\b{re.escape(name)}\b", str(failure))]
+                if not refused or left_out.issuperset(refused):
+                    raise
+                _log.warning("the database does not know %s in DATABASE_URL; it is left out", ", ".join(refused))
+                left_out = left_out.union(refused)
     except ValueError:
         # Without the cause, because its text may contain the URL with the password.
         raise ConversationsUnavailable("DATABASE_URL is not a valid address.") from None
@@ -299,12 +321,14 @@ async def _leave_as_is(_: Any) -> None:
     """Units leave no session state, so releasing a connection needs no round trip."""
 
 
-def _read_address(url: str) -> str:
+def _read_address(url: str, left_out: Collection[str] = _FOREIGN_OPTIONS) -> str:
     """The URL without options for other drivers."""
-    parts = urlsplit(url)
-    options = parse_qsl(parts.query, keep_blank_values=True)
-    kept = urlencode([(name, value) for name, value in options if name not in _FOREIGN_OPTIONS])
-    return parts._replace(query=kept).geturl()
+    kept = urlencode([(name, value) for name, value in _options(url) if name not in left_out])
+    return urlsplit(url)._replace(query=kept).geturl()
+
+
+def _options(url: str) -> list[tuple[str, str]]:
+    return parse_qsl(urlsplit(url).query, keep_blank_values=True)
 
 
 # ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -384,15 +408,16 @@ def _thread(rows: list[Any]) -> ConversationThread:
     for row in reversed(rows):
         if row["answered_at"] is None:
             continue
-        asked_at = row["answered_at"] - timedelta(milliseconds=row["latency_ms"])
-        if messages:  # of two questions asked at once, the one answered later is shown after the other's answer
-            asked_at = max(asked_at, messages[-1].timestamp)
+        answered_at = row["answered_at"]
+        asked_at = answered_at - timedelta(milliseconds=row["latency_ms"])
+        if messages:  # times never go back: two questions may be asked at once, and a clock may be set back
+            asked_at, answered_at = (max(at, messages[-1].timestamp) for at in (asked_at, answered_at))
         messages.append(Message(role="user", content=row["query"], timestamp=asked_at))
         messages.append(
             Message(
                 role="assistant",
                 content=row["response"],
-                timestamp=row["answered_at"],
+                timestamp=answered_at,
                 confidence=row["confidence"],
                 searches=orjson.loads(row["searches"]),
                 turn_id=str(row["id"]),
@@ -439,7 +464,8 @@ RETURNING session_id, rating, reason, comment, rated_at"""
 # The turn's position is assigned after the thread's row is locked, so turns keep their order if the clock is set back.
 _STORE = """
 WITH thread AS (
-    INSERT INTO conversation_threads AS known (thread_id, metadata) VALUES ($2, $15)
+    INSERT INTO conversation_threads AS known (thread_id, metadata)
+    SELECT $2, $15 WHERE NOT $16 OR EXISTS (SELECT 1 FROM conversation_threads WHERE thread_id = $2)
     ON CONFLICT (thread_id) DO UPDATE
     SET updated_at = clock_timestamp(), archived_at = NULL, metadata = known.metadata || excluded.metadata
     RETURNING thread_id
@@ -447,7 +473,7 @@ WITH thread AS (
 INSERT INTO conversations (id, session_id, query, response, sources, mode, selected_text, chunks_retrieved, latency_ms,
                            confidence, status, standalone_query, searches, evidence)
 SELECT $1, thread_id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14 FROM thread
-ON CONFLICT (id) DO NOTHING"""
+ON CONFLICT (id) DO UPDATE SET id = EXCLUDED.id"""  # a repeated turn changes nothing, but is counted
 
 _THREAD = """
 SELECT t.thread_id, t.created_at, t.updated_at, t.topic_summary, t.metadata, t.archived_at,
@@ -462,7 +488,7 @@ WHERE t.thread_id = $1 ORDER BY c.position DESC"""
 
 _SESSIONS = """
 SELECT t.thread_id, t.updated_at, (SELECT count(*) FROM conversations WHERE session_id = t.thread_id), t.topic_summary,
-  (SELECT query FROM conversations WHERE session_id = t.thread_id ORDER BY created_at, id LIMIT 1)
+  (SELECT query FROM conversations WHERE session_id = t.thread_id ORDER BY position LIMIT 1)
 FROM conversation_threads t ORDER BY t.updated_at DESC, t.thread_id LIMIT $1"""
 
 _DELETE = "DELETE FROM conversation_threads WHERE thread_id = $1"
@@ -473,8 +499,13 @@ _ARCHIVE = """
 UPDATE conversation_threads SET archived_at = clock_timestamp()
 WHERE archived_at IS NULL AND updated_at < clock_timestamp() - $1::interval"""
 
-_PURGE_TURNS = "DELETE FROM conversations WHERE created_at < clock_timestamp() - $1::interval"
+# In one transaction: `now()` is the same in all three. The next turn of a thread sets its topic again.
+_PURGE_TOPICS = """
+UPDATE conversation_threads SET topic_summary = NULL WHERE topic_summary IS NOT NULL
+AND thread_id IN (SELECT session_id FROM conversations WHERE created_at < now() - $1::interval)"""
+
+_PURGE_TURNS = "DELETE FROM conversations WHERE created_at < now() - $1::interval"
 
 _PURGE_THREADS = """
-DELETE FROM conversation_threads t WHERE updated_at < clock_timestamp() - $1::interval
+DELETE FROM conversation_threads t WHERE updated_at < now() - $1::interval
 AND NOT EXISTS (SELECT 1 FROM conversations WHERE session_id = t.thread_id)"""

@@ -167,7 +167,7 @@ def _ensure_running(place: ServerPlace, settings: dict[str, str]) -> Path:
         found = _read_postmaster(place.data)
         if found and found.sockets and found.status == "ready" and _accepts(found.sockets):
             return found.sockets
-        if found and _lives(found.pid, place.data):  # starting or stopping
+        if found and _lives(found.pid, place):  # starting or stopping
             time.sleep(PAUSE_SECONDS)
             continue
         if found:
@@ -200,7 +200,7 @@ def _launch(place: ServerPlace, settings: dict[str, str]) -> None:
 def _shut_down(place: ServerPlace) -> None:
     found = _read_postmaster(place.data)
     # The process id alone is not enough: after a crash another process may have it.
-    if found is None or not _lives(found.pid, place.data):
+    if found is None or not _lives(found.pid, place):
         return
     command = ("-D", str(place.data), "-w", "-t", str(int(STOP_SECONDS)), "-m", "fast", "stop")
     stopped = place.run("pg_ctl", *command, seconds=2 * STOP_SECONDS)
@@ -233,13 +233,10 @@ def _accepts(sockets: Path) -> bool:
     return True
 
 
-def _lives(pid: int, data: Path) -> bool:
+def _lives(pid: int, place: ServerPlace) -> bool:
     """Whether the process is a server of this data, not a zombie or another process with the same id."""
     if Path("/proc/self").exists():
-        try:
-            return Path(f"/proc/{pid}/cwd").samefile(data)
-        except OSError:
-            return False
+        return place.works_in(pid)
     try:
         os.kill(pid, 0)
     except OSError:

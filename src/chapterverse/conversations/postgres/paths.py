@@ -60,6 +60,16 @@ class ServerPlace:
             **_identity(self.account),
         )
 
+    def works_in(self, pid: int) -> bool:
+        """Whether this process is a server of this data: its working folder is the data."""
+        seen = f"/proc/{pid}/cwd"
+        try:
+            return Path(seen).samefile(self.data)
+        except PermissionError:  # in containers, root may not see it for another account's process
+            return _holds(self.account, seen, "-ef", str(self.data))
+        except OSError:
+            return False
+
     def own(self, path: Path) -> None:
         """Give a new folder to the account that runs the server."""
         if self.account:
@@ -127,8 +137,13 @@ def _identity(account: pwd.struct_passwd | None) -> dict[str, Any]:
 
 def _reaches(account: pwd.struct_passwd, path: Path) -> bool:
     """Whether the account can enter a folder or run a program. It is tried, because modes are not enough to know."""
+    return _holds(account, "-x", str(path))
+
+
+def _holds(account: pwd.struct_passwd | None, *expression: str) -> bool:
+    """Evaluate an expression of the shell's `test` as the account."""
     tried = subprocess.run(  # noqa: S603
-        ["/bin/sh", "-c", 'test -x "$0"', str(path)],
+        ["/bin/sh", "-c", 'test "$@"', "sh", *expression],
         cwd="/",
         check=False,
         timeout=_PROBE_SECONDS,
