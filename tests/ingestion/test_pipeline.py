@@ -311,6 +311,7 @@ async def test_failed_run_changes_nothing_and_the_next_one_reuses_its_vectors(wo
     with pytest.raises(EmbeddingError):
         await ingest([FakeSource(pages)], broken)
     assert await urls(workshop) == {"old.md"}
+    await ingest([FakeSource({"other.md": "# Other\n\nText."}, key="other")], workshop)
     ledger = await ingest([FakeSource(pages)], workshop)
     assert ledger.count("added") == 300
     assert 0 < ledger.passages_embedded <= 300 - 128  # at least two batches were kept from the failed run

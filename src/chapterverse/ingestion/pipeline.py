@@ -175,8 +175,8 @@ async def _require_book(index: Index) -> Manifest:
 @asynccontextmanager
 async def _run(workshop: Workshop, ledger: Ledger, *, fresh: bool) -> AsyncIterator["_Run"]:
     started = time.perf_counter()
-    with VectorJournal(workshop.home / "unpublished-vectors.sqlite", workshop.embedder) as journal:
-        async with workshop.index.writer(fresh=fresh) as writer:
+    async with workshop.index.writer(fresh=fresh) as writer:
+        with VectorJournal(workshop.home / "unpublished-vectors.sqlite", workshop.embedder) as journal:
             run = _Run(workshop, writer, journal, ledger, DocumentReader(ReadLimits()))
             run.held = dict(writer.records)
             run.shelf = {edition.key: edition for edition in writer.manifest.shelf} if writer.manifest else {}
@@ -184,7 +184,8 @@ async def _run(workshop: Workshop, ledger: Ledger, *, fresh: bool) -> AsyncItera
                 yield run
             finally:
                 await run.stop()
-        journal.forget()
+            if ledger.generation:
+                journal.forget()
     ledger.seconds = time.perf_counter() - started
     try:
         ledger.save(workshop.home / "ledgers")
