@@ -10,7 +10,7 @@ import pytest
 from qdrant_client import AsyncQdrantClient, models
 
 from chapterverse.errors import IngestionError, InvalidFilterError, RetrievalUnavailable
-from chapterverse.index import Index
+from chapterverse.index import HybridQuery, Index
 from chapterverse.models import RetrievalRequest, SearchFilters
 from chapterverse.retrieval import retrieve
 from chapterverse.settings import Settings
@@ -160,6 +160,37 @@ async def test_added_points_are_found(qdrant_url: str, monkeypatch: pytest.Monke
                 await asyncio.sleep(0.02)
         found = await retrieve(RetrievalRequest(query=text), EMBEDDER, index)
         assert found.results[0].page_title == "Actions"
+
+
+@pytest.mark.parametrize("point_id", [1, 9], ids=["same id", "new id"])
+@pytest.mark.parametrize("path", ["0", "moved"])
+async def test_replaced_points_are_read_again(
+    qdrant_url: str, monkeypatch: pytest.MonkeyPatch, point_id: int, path: str
+) -> None:
+    """Another tool often makes the same number of points for an edited page, with new ids or the old ones."""
+    monkeypatch.setattr("chapterverse.index.foreign._LOOK_EVERY", 0.0 if path == "moved" else 3600.0)
+    texts = ["The port is 8080.", "Nodes have names."]
+    payloads = [{"url": f"https://book.example/{number}", "text": text} for number, text in enumerate(texts)]
+    async with collection(qdrant_url, payloads, texts) as (index, client, name):
+
+        async def best(text: str) -> str:
+            hits = await index.search(HybridQuery(text, await EMBEDDER.embed_query(text), limit=1))
+            return hits[0].chunk.text if hits else ""
+
+        assert await best(texts[0]) == texts[0]
+        text = "The port is 9090."
+        payload = {"url": f"https://book.example/{path}", "text": text}
+        await client.delete(name, models.PointIdsList(points=[1]))
+        vector = (await EMBEDDER.embed_query(text)).tolist()
+        await client.upsert(name, [models.PointStruct(id=point_id, vector=vector, payload=payload)], wait=True)
+        async with asyncio.timeout(60):
+            while await best(text) != text:
+                assert path == "moved", "a known page is read again at once"
+                await asyncio.sleep(0.02)
+        pages = {page.url: await index.page(page.page_id) for page in await index.pages()}
+        page = pages[payload["url"]]
+        assert page is not None and page.text == text
+        assert len(pages) == 2
 
 
 @pytest.mark.parametrize(

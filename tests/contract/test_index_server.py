@@ -1,10 +1,14 @@
 """Behaviour that only the index on a Qdrant server has, on a real server."""
 
+import asyncio
 import re
+from typing import Any
 
+import httpx
 import pytest
 
-from chapterverse.errors import ConfigurationError, IngestionError, RetrievalUnavailable
+from chapterverse.errors import ConfigurationError, IndexTimeout, IngestionError, RetrievalUnavailable
+from chapterverse.index import IndexWriter
 from chapterverse.testing import HashEmbedder
 from tests.index.sample import ask, manifest, write_page
 
@@ -92,6 +96,94 @@ async def test_lock_of_a_dead_writer_expires(qdrant_url: str, monkeypatch: pytes
     with pytest.raises(IngestionError, match="another ingest has published"):
         await late.publish(manifest())
     await left.__aexit__(None, None, None)
+    await index.close()
+
+
+async def test_lock_is_renewed_while_nothing_is_written(qdrant_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from chapterverse.index import server_writer
+    from chapterverse.index.server import QdrantIndex
+
+    monkeypatch.setattr(server_writer, "_STALE", 1.0)
+    monkeypatch.setattr(server_writer, "_RENEW_EVERY", 0.1)
+    index = QdrantIndex(url=qdrant_url, collection="idle")
+    async with index.writer():
+        await asyncio.sleep(1.5)
+        with pytest.raises(IngestionError, match="another ingest is running"):
+            async with index.writer():
+                raise AssertionError("a second writer was opened")
+    monkeypatch.setattr(server_writer, "_STALE", -1.0)
+    async with index.writer() as late:
+        async with index.writer() as writer:
+            await writer.publish(manifest())
+        with pytest.raises(IngestionError, match="another ingest has taken over"):
+            await until_it_fails(late)
+    await index.close()
+
+
+async def until_it_fails(writer: IndexWriter) -> None:
+    async with asyncio.timeout(60):
+        while True:
+            await write_page("p.html", ["text"]).put(writer)
+
+
+@pytest.mark.parametrize("cut", ["lost", "cancelled"])
+async def test_published_book_survives_a_lost_answer_and_a_cancellation(
+    qdrant_url: str, monkeypatch: pytest.MonkeyPatch, cut: str
+) -> None:
+    from qdrant_client import AsyncQdrantClient
+    from qdrant_client.http.exceptions import ResponseHandlingException
+
+    from chapterverse.index.server import QdrantIndex
+
+    index = QdrantIndex(url=qdrant_url, collection=f"cut_{cut}")
+    switch, switched = AsyncQdrantClient.update_collection_aliases, asyncio.Event()
+
+    async def interrupted(client: AsyncQdrantClient, *arguments: Any) -> None:
+        await switch(client, *arguments)
+        switched.set()
+        if cut == "lost":
+            raise ResponseHandlingException(TimeoutError())
+        await asyncio.sleep(0.2)
+
+    async def publish() -> None:
+        async with index.writer() as writer:
+            await write_page("p.html", ["text"]).put(writer)
+            await writer.publish(manifest())
+
+    monkeypatch.setattr(AsyncQdrantClient, "update_collection_aliases", interrupted)
+    run = asyncio.create_task(publish())
+    await switched.wait()
+    if cut == "cancelled":
+        run.cancel()
+    await run
+    assert (await index.manifest()).pages == 1
+    async with index.writer() as writer:
+        assert len(writer.records) == 1
+    await index.close()
+
+
+async def test_collection_is_kept_if_it_may_have_been_published(
+    qdrant_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server may still move the alias after the client has given up."""
+    from qdrant_client import AsyncQdrantClient
+    from qdrant_client.http.exceptions import ResponseHandlingException
+
+    from chapterverse.index.server import QdrantIndex
+
+    index = QdrantIndex(url=qdrant_url, collection="late")
+    held: list[Any] = []
+
+    async def unanswered(client: AsyncQdrantClient, operations: Any) -> None:
+        held.append(operations)
+        raise ResponseHandlingException(httpx.ReadTimeout("no answer"))
+
+    with monkeypatch.context() as patched, pytest.raises(IndexTimeout):
+        patched.setattr(AsyncQdrantClient, "update_collection_aliases", unanswered)
+        async with index.writer() as writer:
+            await writer.publish(manifest())
+    await index.client.update_collection_aliases(*held)
+    assert (await index.manifest()).pages == 0
     await index.close()
 
 

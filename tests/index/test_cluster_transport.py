@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from chapterverse.index.server import ClusterTransport
+from chapterverse.index.server import ClusterTransport, nodes_of
 
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbook\r\n0\r\n\r\n"
 
@@ -39,3 +39,26 @@ async def test_a_reply_that_is_cut_is_asked_of_the_next_node(sent: int) -> None:
     ):
         answer = await client.get(f"{lost}/collections")
     assert (answer.text, asked) == ("book", ["lost", "sound"])
+
+
+def test_a_node_without_a_port_has_that_of_qdrant() -> None:
+    assert nodes_of("http://a, https://b:443/q ,http://[::1]/q") == [
+        "http://a:6333",
+        "https://b:443/q",
+        "http://[::1]:6333/q",
+    ]
+
+
+async def test_each_node_has_its_own_path() -> None:
+    asked: list[str] = []
+
+    class Wire(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            asked.append(str(request.url))
+            return httpx.Response(200 if len(asked) > 1 else 503)
+
+    transport = ClusterTransport(["http://proxy:80/one/", "http://proxy:80/two"])
+    transport._wire = Wire()  # type: ignore[assignment]
+    async with httpx.AsyncClient(transport=transport) as client:
+        await client.get("http://proxy:80/one/collections?limit=1")
+    assert asked == ["http://proxy/one/collections?limit=1", "http://proxy/two/collections?limit=1"]

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from chapterverse.errors import IndexTimeout, IndexUnavailable, RetrievalUnavailable
+from chapterverse.index import generations
 from chapterverse.index.edge import EdgeIndex
 from chapterverse.index.edge_child import EdgeChild
 from chapterverse.index.generations import current_name
@@ -111,6 +113,24 @@ async def test_killed_writer_leaves_the_last_published_generation(index: EdgeInd
     await publish(index, "second")
     assert (await index.manifest()).pages == 2
     assert current_name(directory) in [path.name for path in (directory / "generations").iterdir()]
+
+
+async def test_cancellation_while_publishing_comes_too_late(
+    index: EdgeIndex, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, begun, sync = asyncio.get_running_loop(), asyncio.Event(), generations._sync_tree
+
+    def slowly(path: Path) -> None:
+        loop.call_soon_threadsafe(begun.set)
+        time.sleep(0.3)
+        sync(path)
+
+    monkeypatch.setattr(generations, "_sync_tree", slowly)
+    run = asyncio.create_task(publish(index, "second"))
+    await begun.wait()
+    run.cancel()
+    await run
+    assert (await index.manifest()).pages == 2
 
 
 async def test_a_killed_child_is_replaced(index: EdgeIndex, directory: Path) -> None:

@@ -1,3 +1,4 @@
+import errno
 import hashlib
 import os
 from collections.abc import Iterator
@@ -5,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chapterverse.errors import IndexMissing, IngestionError
+from chapterverse.errors import IndexMissing, IndexUnavailable, IngestionError
 from chapterverse.index import generations
 from chapterverse.index.edge_shard import ShardReader
 from tests.index.places import patient_index, scratch_directory
@@ -107,6 +108,19 @@ def test_copy_of_another_user_is_no_obstacle(directory: Path) -> None:
                 assert own.name == "a"
         finally:
             os.seteuid(0)
+
+
+def test_full_disk_is_not_reported_as_damage(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(directory, "a", data=b"text")
+    generations.publish(directory, "a")
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(IndexUnavailable, match="cannot be copied: No space left"), generations.private_copy(directory):
+        raise AssertionError("a copy was made")
+    assert not list((directory / "readers").glob("*-*"))
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from chapterverse.ingestion.document import Document, Failed, Fetched, Skipped, 
 from chapterverse.ingestion.ledger import Ledger
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.page_reading import Pages
-from chapterverse.ingestion.pipeline import Progress, Workshop, forget, ingest, reembed
+from chapterverse.ingestion.pipeline import Progress, Workshop, forget, ingest, recalibrate, reembed
 from chapterverse.ingestion.sources import open_source
 from chapterverse.ingestion.workers import DocumentReader
 from chapterverse.testing import HashEmbedder
@@ -164,6 +164,18 @@ async def test_title_given_by_the_user_wins_over_that_of_the_source(workshop: Wo
     assert await title() == "My fruit"
 
 
+async def test_title_is_changed_without_changed_pages_and_survives_a_fresh_start(workshop: Workshop) -> None:
+    source = FakeSource({"a.md": "# A\n\nApples."})
+    await ingest([source], workshop, into=Edition(title="Old"))
+    assert (await ingest([source], workshop, into=Edition(title="New"))).generation
+    await recalibrate(workshop, 0.3)
+    await ingest([source], workshop, fresh=True)
+    (edition,) = (await workshop.index.manifest()).shelf
+    assert (edition.title, (edition.calibration or {})["false_answers"]) == ("New", 0.3)
+    await ingest([FakeSource({"a.md": Failed("a.md", "broken")})], workshop, into=Edition(title="Newer"), fresh=True)
+    assert await urls(workshop) == {"a.md"}, "a run that reads nothing removes nothing"
+
+
 async def test_unchanged_page_is_kept(workshop: Workshop) -> None:
     await ingest([FakeSource({"a.md": "# A\n\nApples are red."})], workshop)
     ledger = await ingest([FakeSource({"a.md": Unchanged("a.md")})], workshop)
@@ -197,6 +209,36 @@ async def test_incomplete_source_removes_nothing(workshop: Workshop) -> None:
     ledger = await ingest([FakeSource({"a.md": "# A\n\nApples."}, complete=False)], workshop)
     assert outcomes(ledger) == {"a.md": "unchanged"}
     assert await urls(workshop) == {"a.md", "b.md"}
+
+
+async def test_page_that_is_skipped_by_an_incomplete_source_is_kept_and_recorded(workshop: Workshop) -> None:
+    await ingest([FakeSource({"a.md": "# A\n\nApples."})], workshop)
+    ledger = await ingest([FakeSource({"a.md": Skipped("a.md", "noindex")}, complete=False)], workshop)
+    assert [(row.outcome, row.why) for row in ledger] == [
+        ("skipped", "noindex (the earlier page is kept: its source was not read completely)")
+    ]
+    assert await urls(workshop) == {"a.md"}
+
+
+async def test_folders_with_the_same_key_do_not_remove_each_others_pages(workshop: Workshop) -> None:
+    one = FakeSource({"a.md": "# A\n\nApples.", "b.md": "# B\n\nBananas."}, place="/one")
+    two = FakeSource({"c.md": "# C\n\nCherries."}, place="/two")
+    await ingest([one, two], workshop)
+    ledger = await ingest([one, two], workshop)
+    assert outcomes(ledger) == dict.fromkeys(("a.md", "b.md", "c.md"), "unchanged")
+    del one.pages["b.md"]
+    two.complete = False
+    assert outcomes(await ingest([one, two], workshop)) == dict.fromkeys(("a.md", "c.md"), "unchanged")
+    two.complete = True
+    assert outcomes(await ingest([one, two], workshop))["b.md"] == "removed"
+    assert await urls(workshop) == {"a.md", "c.md"}
+
+
+async def test_source_that_is_named_twice_is_read_once(workshop: Workshop) -> None:
+    source = FakeSource({"a.md": "# A\n\nApples.", "b.md": "# B\n\nBananas."})
+    assert [row.outcome for row in await ingest([source, source], workshop)] == ["added", "added"]
+    del source.pages["b.md"]
+    assert [row.outcome for row in await ingest([source, source], workshop)] == ["unchanged", "removed"]
 
 
 async def test_sources_do_not_remove_each_others_pages(workshop: Workshop) -> None:
@@ -269,6 +311,7 @@ async def test_failed_run_changes_nothing_and_the_next_one_reuses_its_vectors(wo
     with pytest.raises(EmbeddingError):
         await ingest([FakeSource(pages)], broken)
     assert await urls(workshop) == {"old.md"}
+    await ingest([FakeSource({"other.md": "# Other\n\nText."}, key="other")], workshop)
     ledger = await ingest([FakeSource(pages)], workshop)
     assert ledger.count("added") == 300
     assert 0 < ledger.passages_embedded <= 300 - 128  # at least two batches were kept from the failed run
@@ -323,9 +366,15 @@ async def test_index_that_loads_slowly_is_retried(workshop: Workshop, monkeypatc
 
     monkeypatch.setattr(EdgeIndex, "manifest", slowly)
     assert outcomes(await reembed(workshop)) == {"a.md": "changed"}
+    source = FakeSource({"b.md": "# B\n\nBananas."})
+    late = iter([IndexTimeout("still loading")] * 3)
+    await ingest([source], workshop, into=NEW, fresh=True)
+    assert await urls(workshop) == {"a.md", "b.md"}, "a fresh start keeps the other editions of a slow book"
     late = itertools.repeat(IndexTimeout("still loading"))
     with pytest.raises(IndexTimeout):
         await reembed(workshop)
+    with pytest.raises(IndexTimeout):
+        await ingest([source], workshop, into=NEW, fresh=True)
 
 
 async def test_second_run_at_once_is_refused(workshop: Workshop) -> None:

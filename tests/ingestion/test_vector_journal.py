@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from chapterverse.embeddings import Vectors
 from chapterverse.ingestion.vector_journal import VectorJournal
@@ -55,3 +56,32 @@ async def test_forget_deletes_the_journal(tmp_path: Path) -> None:
         await journal.embed(["a"])
         journal.forget()
     assert not (tmp_path / "journal").exists()
+
+
+async def test_another_run_keeps_the_vectors_of_an_interrupted_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedder = Counting()
+    with VectorJournal(tmp_path / "journal", embedder) as journal:
+        await journal.embed(["big", "shared"])
+    with VectorJournal(tmp_path / "journal", embedder) as journal:
+        await journal.embed(["small", "shared"])
+        journal.forget()
+    with VectorJournal(tmp_path / "journal", embedder) as journal:
+        assert (await journal.embed(["big"]))[1] == 0
+    monkeypatch.setattr("chapterverse.ingestion.vector_journal._KEPT_FOR", -1.0)
+    with VectorJournal(tmp_path / "journal", embedder) as journal:
+        assert (await journal.embed(["big"]))[1] == 1, "it was too old"
+
+
+@pytest.mark.parametrize("damage", ["head", "middle"])
+async def test_damaged_file_is_made_again(tmp_path: Path, damage: str) -> None:
+    path, texts = tmp_path / "journal", [f"text {number}" for number in range(400)]
+    with VectorJournal(path, Counting()) as journal:
+        await journal.embed(texts)
+    data = bytearray(path.read_bytes())
+    start = 0 if damage == "head" else len(data) // 2
+    data[start : start + 8192] = b"garbage." * 1024
+    path.write_bytes(data)
+    with VectorJournal(path, Counting()) as journal:
+        assert (await journal.embed(texts))[1] == len(texts)

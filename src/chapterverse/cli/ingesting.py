@@ -92,9 +92,9 @@ async def ingest(
     settings = Settings.load()
     ledgers = settings.chapterverse_home / "ledgers"
     async with open_engines(settings) as engines:
-        present = {page.source for page in (await pipeline.pages_before(engines.index, edition))[0]}
+        present = Counter(page.source for page in (await pipeline.pages_before(engines.index, edition))[0])
         warn_of_other_places([source for source in opened if source.key in present], ledgers, edition.key)
-        if fresh and not yes and not await _may_forget(engines.index, edition, {source.key for source in opened}):
+        if fresh and not yes and not _may_forget(present, {source.key for source in opened}):
             err.print("The book was not changed.")
             return 1
         try:
@@ -118,12 +118,10 @@ async def ingest(
     return 10 if nothing_read and ledger.count("failed") else 0
 
 
-async def _may_forget(index: "Index", edition: "Edition", named: set[str]) -> bool:
-    """Ask for confirmation if `--fresh` would forget sources that are not read again; without a terminal, refuse."""
-    from chapterverse.ingestion.pipeline import pages_before
-
-    pages_now, _ = await pages_before(index, edition)
-    lost = Counter(page.source for page in pages_now if page.source not in named)
+def _may_forget(present: Counter[str], named: set[str]) -> bool:
+    """Ask for confirmation if `--fresh` would forget sources that are not read again; without a terminal, refuse.
+    `present`: the pages of each source."""
+    lost = {source: pages for source, pages in present.items() if source not in named}
     if not lost:
         return True
     listed = ", ".join(f"{source} ({pages:,} page{'s' * (pages != 1)})" for source, pages in lost.items())

@@ -17,7 +17,7 @@ from chapterverse.errors import IngestionError
 from chapterverse.index import Vectors, generations, points
 from chapterverse.index.bm25 import EDGE_DEFAULTS, EdgeWords
 from chapterverse.index.edge_shard import dense_of, engine_errors, of_kind, read_manifest, scroll
-from chapterverse.index.generation_writer import GenerationWriter
+from chapterverse.index.generation_writer import GenerationWriter, to_the_end
 
 log = logging.getLogger(__name__)
 
@@ -111,10 +111,7 @@ class EdgeWriter(GenerationWriter):
         self._check_dimension(manifest.fingerprint.dimension)
         async with self._turn:
             await self._open(manifest.fingerprint.dimension)
-            complete = await asyncio.to_thread(self._finish, manifest)
-            with engine_errors(IngestionError):
-                await asyncio.to_thread(generations.publish, self._directory, self._name)
-            return complete
+            return await to_the_end(asyncio.to_thread(self._finish, manifest))
 
     def close(self) -> None:
         """Close the shard. If it was not published, its directory is removed later."""
@@ -152,7 +149,7 @@ class EdgeWriter(GenerationWriter):
             self._shard.update(operation)
 
     def _finish(self, manifest: Manifest) -> Manifest:
-        """Write the manifest, reclaim the space of deleted points, and flush everything to disk."""
+        """Write the manifest, reclaim the space of deleted points, flush everything to disk, and publish it."""
         shard = self._shard
         assert shard is not None
         with engine_errors(IngestionError):
@@ -162,6 +159,8 @@ class EdgeWriter(GenerationWriter):
             shard.optimize()
             shard.flush()
         self.close()
+        with engine_errors(IngestionError):
+            generations.publish(self._directory, self._name)
         return complete
 
 

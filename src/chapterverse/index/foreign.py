@@ -5,6 +5,7 @@ Searches are only by meaning, because there are no word weights. The text of a p
 """
 
 import asyncio
+import hashlib
 import time
 from collections import OrderedDict, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -48,7 +49,7 @@ _SAMPLE: Final = 50  # points that are read to detect the names
 _BATCH: Final = 1000  # points of one scroll
 _WAIT: Final = 5.0  # seconds that a call waits for the contents of the collection
 _LOOK_EVERY: Final = 30.0  # seconds between checks whether the collection has changed
-_PAGES: Final = 200  # pages whose text is cached
+_PAGES: Final = 200  # pages whose text is cached, as long as the contents
 
 PointId = int | str | UUID
 
@@ -70,11 +71,12 @@ class CollectionContents:
     vector: str | None  # its name, if vectors have names
     names: Mapping[str, str]  # field names of the payload, by meaning
     pages: Mapping[str, CollectionPage]  # by address without anchor
+    digest: str  # of the ids of all points, and of their addresses, titles and modules
 
     @property
     def generation(self) -> str:
-        """Changes when points are added or removed."""
-        return f"points-{self.points}"
+        """Changes when points are added, removed or replaced by others, not when only their texts are."""
+        return f"points-{self.points}-{self.digest}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ class ReadPage:
 
     page: Page
     chunks: Mapping[PointId, Chunk]
+    read_at: float
 
 
 class ForeignCollection:
@@ -104,6 +107,7 @@ class ForeignCollection:
         self._contents: CollectionContents | None = None
         self._reading: asyncio.Task[CollectionContents] | None = None
         self._look_at = 0.0
+        self._changed = False  # whether a search has found other points than those that were read
         self._pages: OrderedDict[tuple[str, str], ReadPage] = OrderedDict()
 
     # ── contents of the collection ───────────────────────────────────────────────────────────────────────────────────
@@ -132,12 +136,13 @@ class ForeignCollection:
         with server_errors(self._name):
             info = await self._client.get_collection(self._name)
             earlier = self._contents
-            if earlier is not None and earlier.points == info.points_count:
+            if earlier is not None and earlier.points == info.points_count and not self._changed:
                 return earlier
+            self._changed = False
             vector = self._vector_in(info.config.params.vectors)
             names = await self._learn_names()
-            pages = await self._list_pages(names)
-        self._contents = CollectionContents(info.points_count or 0, vector, names, pages)
+            pages, digest = await self._list_pages(names)
+        self._contents = CollectionContents(info.points_count or 0, vector, names, pages, digest)
         self._look_at = time.monotonic() + _LOOK_EVERY
         return self._contents
 
@@ -173,17 +178,20 @@ class ForeignCollection:
             raise self._refused(f"its payload has {wanted}; it has: {found}")
         return names
 
-    async def _list_pages(self, names: Mapping[str, str]) -> dict[str, CollectionPage]:
+    async def _list_pages(self, names: Mapping[str, str]) -> tuple[dict[str, CollectionPage], str]:
         wanted = [names[meaning] for meaning in ("url", "title", "module") if meaning in names]
         urls: dict[str, dict[str, None]] = defaultdict(dict)
         about: dict[str, tuple[str, str]] = {}
+        digest = hashlib.sha256()
         async for record in self._scroll(None, wanted):
             payload = record.payload or {}
+            digest.update(repr((record.id, [payload.get(name) for name in wanted])).encode())
             if url := _text(payload, names, "url"):
                 page = url.partition("#")[0]
                 urls[page][url] = None
                 about.setdefault(page, (_text(payload, names, "title") or page, _text(payload, names, "module")))
-        return {page: CollectionPage(*about[page], tuple(all_)) for page, all_ in urls.items()}
+        pages = {page: CollectionPage(*about[page], tuple(all_)) for page, all_ in urls.items()}
+        return pages, digest.hexdigest()[:16]
 
     async def _scroll(self, filter_: models.Filter | None, payload: Any) -> AsyncIterator[models.Record]:
         offset: Any = None
@@ -255,23 +263,36 @@ class ForeignCollection:
                 using=contents.vector,
                 query_filter=filter_,
                 limit=2 * limit,  # some may be duplicates
-                with_payload=[contents.names["url"]],
+                with_payload=[contents.names["url"], contents.names["text"]],
                 with_vectors=([contents.vector] if contents.vector else True) if with_vectors else False,
             )
         hits: dict[str, Hit] = {}
         for point in found.points:
             url = _text(point.payload or {}, contents.names, "url").partition("#")[0]
-            if url not in contents.pages:  # the point has no address, or was added after the contents were read
+            text = _text(point.payload or {}, contents.names, "text")
+            if not url or not text.strip():
                 continue
-            chunk = (await self._read_page(url, contents)).chunks.get(point.id)
+            chunk = await self._chunk(point.id, url, text, contents)
             if chunk is not None:
                 cosine = min(1.0, max(0.0, point.score))
                 hits.setdefault(chunk.content_hash, Hit(chunk, cosine, point.score, _dense(point, contents.vector)))
         return list(hits.values())[:limit]
 
+    async def _chunk(self, point: PointId, url: str, text: str, contents: CollectionContents) -> Chunk | None:
+        """The chunk of a point with this text. If the cached page has another one, the page is read again."""
+        chunk = (await self._read_page(url, contents)).chunks.get(point) if url in contents.pages else None
+        if chunk is None or chunk.text != text:
+            self._changed = True
+            if url not in contents.pages:
+                return None
+            self._pages.pop((contents.generation, url), None)
+            chunk = (await self._read_page(url, contents)).chunks.get(point)
+        return chunk if chunk and chunk.text == text else None
+
     async def _read_page(self, url: str, contents: CollectionContents) -> ReadPage:
         key = contents.generation, url
-        if key not in self._pages:
+        cached = self._pages.get(key)
+        if cached is None or time.monotonic() - cached.read_at > _LOOK_EVERY:
             entry = contents.pages[url]
             match = models.MatchAny(any=list(entry.urls))
             within = models.Filter(must=[models.FieldCondition(key=contents.names["url"], match=match)])
@@ -337,7 +358,7 @@ class ForeignCollection:
             blocks=tuple(blocks),
             flags=tuple(dict.fromkeys(flag for chunk in chunks.values() for flag in chunk.flags)),
         )
-        return ReadPage(page, chunks)
+        return ReadPage(page, chunks, time.monotonic())
 
     def _page_of(self, url: str, entry: CollectionPage) -> Page:
         return Page(page_id_for(url), url, entry.title, entry.module, self._name, "", (), (), order=url)

@@ -1,9 +1,9 @@
 """What the writers of both engines have in common: the pages of a generation, and checks before anything is written."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -11,6 +11,21 @@ from chapterverse.book import Chunk, Manifest, Page, PageRecord
 from chapterverse.errors import IngestionError
 from chapterverse.index import Vectors
 from chapterverse.index.generations import new_name
+
+T = TypeVar("T")
+
+
+async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
+    """Wait for work that cannot be stopped once it has begun. A cancellation meanwhile comes too late and is dropped,
+    so that the caller is not told that nothing happened."""
+    task, caller = asyncio.create_task(work), asyncio.current_task()
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            assert caller is not None
+            caller.uncancel()
+    return task.result()
 
 
 class GenerationWriter:

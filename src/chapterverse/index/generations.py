@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from chapterverse.errors import IndexDamaged, IndexMissing, IngestionError, RetrievalUnavailable
+from chapterverse.errors import IndexDamaged, IndexMissing, IndexUnavailable, IngestionError, RetrievalUnavailable
 from chapterverse.index import checksums
 from chapterverse.index.checksums import REBUILD
 
@@ -35,6 +35,8 @@ NO_BOOK = "No book has been ingested yet. Run: chapterverse ingest <folder or UR
 # nearly all of its bytes: a reader's copy shares them by hard links.
 _SHARED = ("page_*.dat", "chunk_*.mmap")
 _COPY_STEP = 1 << 20  # bytes read at once
+# Errors of the machine, not of the file that is copied.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 def new_name() -> str:
@@ -212,7 +214,9 @@ def _copy(directory: Path, name: str, target: Path) -> str | None:
     try:
         copy_shard(source, target, share=True)
         damage = checksums.damage(source, target)
-    except (OSError, shutil.Error) as error:
+    except OSError as error:
+        if error.errno in _NO_ROOM:
+            raise IndexUnavailable(f"The index cannot be copied: {error.strerror}") from error
         damage = f"it cannot be read: {error}"
     if damage is None and source.exists():
         return None
@@ -222,19 +226,24 @@ def _copy(directory: Path, name: str, target: Path) -> str | None:
 
 def copy_shard(source: Path, target: Path, *, share: bool) -> None:
     """Copy a shard's directory. With `share`, files that readers never change become hard links."""
+    failures: list[OSError] = []  # `copytree` keeps only their messages
 
     def copy(from_: str, to: str) -> None:
         if share and any(Path(from_).match(pattern) for pattern in _SHARED):
             with contextlib.suppress(OSError):  # a filesystem without hard links
                 os.link(from_, to)
                 return
-        _copy_sparse(from_, to)
+        try:
+            _copy_sparse(from_, to)
+        except OSError as error:
+            failures.append(error)
+            raise
 
     copy_function: Callable[[str, str], object] = copy
     try:
         shutil.copytree(source, target, copy_function=copy_function)
-    except shutil.Error as failures:  # one error for each file; the first is enough
-        raise OSError(failures.args[0][0][2]) from failures
+    except shutil.Error as error:  # one error for each file; the first is enough
+        raise next(iter(failures), OSError(error.args[0][0][2])) from error
 
 
 def _copy_sparse(from_: str, to: str) -> None:

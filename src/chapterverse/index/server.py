@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit, urlunsplit
 
 import httpx
 from qdrant_client import AsyncQdrantClient, models
@@ -39,6 +40,7 @@ _ROUNDS: Final = 4  # tries of all nodes; a cluster that lost its leader needs s
 _FIRST_PAUSE: Final = 0.2  # seconds after the first round; doubled after each
 # The node is unreachable, or failed during the request. All requests can be repeated: points have fixed ids.
 _LOST: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
+_PORT: Final = 6333
 _PAGES = 256  # pages of one scroll
 _LIST_TIMEOUT = 60.0  # seconds for a list of all pages, which takes many requests
 _WRITE_TIMEOUT = 60.0  # seconds for one request of a writer
@@ -382,8 +384,18 @@ def _conditions(match: Match) -> Iterator[models.Condition]:
 
 
 def nodes_of(url: str) -> list[str]:
-    """The addresses of the nodes, which are separated by commas."""
-    return [node.strip() for node in url.split(",") if node.strip()]
+    """The addresses of the nodes, which are separated by commas. A node without a port has Qdrant's, as in the
+    client."""
+    return [_with_port(node.strip()) for node in url.split(",") if node.strip()]
+
+
+def _with_port(node: str) -> str:
+    parts = urlsplit(node)
+    return node if parts.port else urlunsplit(parts._replace(netloc=f"{parts.netloc}:{_PORT}"))
+
+
+def _path_of(node: httpx.URL) -> bytes:
+    return node.raw_path.rstrip(b"/")
 
 
 class ClusterTransport(httpx.AsyncBaseTransport):
@@ -392,18 +404,19 @@ class ClusterTransport(httpx.AsyncBaseTransport):
 
     def __init__(self, nodes: Sequence[str]) -> None:
         self._nodes = [httpx.URL(node) for node in nodes]
+        self._own_path = _path_of(self._nodes[0])  # the client puts it before the path of each request
         self._at = 0
         self._wire = httpx.AsyncHTTPTransport(limits=httpx.Limits(max_connections=None, keepalive_expiry=30))
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """The response of the first node that has one."""
-        count, path = len(self._nodes), request.url.raw_path
+        count, path = len(self._nodes), request.url.raw_path.removeprefix(self._own_path)
         for turn in range(_ROUNDS * count):
             if turn and turn % count == 0:
                 await asyncio.sleep(_FIRST_PAUSE * 2 ** (turn // count - 1))
             at, last = (self._at + turn) % count, turn == _ROUNDS * count - 1
             node = self._nodes[at]
-            request.url = node.copy_with(raw_path=path)
+            request.url = node.copy_with(raw_path=_path_of(node) + path)
             request.headers["Host"] = node.netloc.decode("ascii")
             try:
                 answer = await self._wire.handle_async_request(request)

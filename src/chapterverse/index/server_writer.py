@@ -5,24 +5,25 @@ write, for readers that still use it.
 """
 
 import asyncio
+import math
 import os
 import re
 import secrets
 import socket
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import numpy as np
 from qdrant_client import AsyncQdrantClient, models
-from qdrant_client.http.exceptions import UnexpectedResponse
+from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 
 from chapterverse.book import Chunk, Manifest, Page, PageRecord
-from chapterverse.errors import ConfigurationError, IngestionError
+from chapterverse.errors import ChapterverseError, ConfigurationError, IngestionError
 from chapterverse.index import Vectors, points
 from chapterverse.index.bm25 import SERVER_DEFAULTS, weights_of
-from chapterverse.index.generation_writer import GenerationWriter
+from chapterverse.index.generation_writer import GenerationWriter, to_the_end
 from chapterverse.index.server import Spread, collection_of, dense_of, of_kind
 from chapterverse.index.server_errors import server_errors
 
@@ -39,21 +40,20 @@ async def open_writer(
     client: AsyncQdrantClient, alias: str, *, fresh: bool, spread: Spread
 ) -> AsyncIterator["QdrantWriter"]:
     """The only writer of an alias, on a copy of the current generation or on nothing."""
-    lock = _Lock(client, f"{alias}__lock", spread.replicas)
     with server_errors(alias):
-        current = await _current(client, alias)
-        await lock.take()
-    writer = QdrantWriter(client, alias, current, lock, spread)
-    try:
+        await _current(client, alias)  # refuses another tool's collection before anything is written
+    async with _Lock(client, f"{alias}__lock", spread.replicas).held(alias) as lock:
         with server_errors(alias):
+            current = await _current(client, alias)
+            writer = QdrantWriter(client, alias, current, lock, spread)
             await _sweep(client, alias, keep=current)
             if current is not None and not fresh:
                 await writer.read_current()
-        yield writer
-    finally:
-        with server_errors(alias):
-            await writer.discard()
-            await lock.release()
+        try:
+            yield writer
+        finally:
+            with server_errors(alias):
+                await writer.discard()
 
 
 class QdrantWriter(GenerationWriter):
@@ -69,7 +69,8 @@ class QdrantWriter(GenerationWriter):
         self._lock = lock
         self._spread = spread
         self._collection = collection_of(alias, self._name)
-        self._created = self._published = False
+        self._created = False
+        self._switched = False  # whether the server was asked to move the alias
         self._weights = weights_of(SERVER_DEFAULTS)
 
     async def read_current(self) -> None:
@@ -132,13 +133,22 @@ class QdrantWriter(GenerationWriter):
             if self._current is not None:
                 delete = models.DeleteAlias(alias_name=self._alias)
                 switch.insert(0, models.DeleteAliasOperation(delete_alias=delete))
-            await self._client.update_collection_aliases(switch)
-            self._published = True
+            await to_the_end(self._switch(switch))
             return complete
 
+    async def _switch(self, switch: list[models.AliasOperations]) -> None:
+        """Move the alias. If the answer is lost, ask the server whether it was done."""
+        self._switched = True
+        try:
+            await self._client.update_collection_aliases(switch)
+        except ApiException:
+            if await _current(self._client, self._alias) != self._collection:
+                raise
+
     async def discard(self) -> None:
-        """Remove the new collection, unless it was published."""
-        if self._created and not self._published:
+        """Remove the new collection, unless it is published, or may be: then the next writer removes it if it is
+        not."""
+        if self._created and not self._switched:
             await self._client.delete_collection(self._collection)
 
     @asynccontextmanager
@@ -240,7 +250,27 @@ class _Lock:
         self._replicas = replicas
         self._name = name
         self._owner = f"{socket.gethostname()}, pid {os.getpid()}, {secrets.token_hex(4)}"
-        self._shown = 0.0
+        self._shown = -math.inf
+
+    @asynccontextmanager
+    async def held(self, alias: str) -> AsyncIterator["_Lock"]:
+        """Hold the lock, and renew it as long as it is held, also while nothing is written."""
+        with server_errors(alias):
+            await self.take()
+        renewing = asyncio.create_task(self._keep())
+        try:
+            yield self
+        finally:
+            renewing.cancel()
+            await asyncio.wait([renewing])
+            with server_errors(alias):
+                await self.release()
+
+    async def _keep(self) -> None:
+        while True:
+            await asyncio.sleep(_RENEW_EVERY)
+            with suppress(ChapterverseError), server_errors(self._name):  # the next change fails if the lock was lost
+                await self.renew()
 
     async def take(self) -> None:
         """Take the lock; `IngestionError` if another process holds it."""
@@ -256,8 +286,10 @@ class _Lock:
         await self.renew()
 
     async def renew(self) -> None:
-        """Renew the lock, at most once a minute."""
+        """Renew the lock, at most once a minute; `IngestionError` if another process has broken it."""
         if time.monotonic() - self._shown >= _RENEW_EVERY:
+            if self._shown > -math.inf and (await self._held()).get("owner") != self._owner:
+                raise IngestionError("another ingest has taken over, because this one did not reach the server")
             point = models.PointStruct(id=_LOCK_ID, vector={}, payload={"owner": self._owner, "at": time.time()})
             await self._client.upsert(self._name, [point])
             self._shown = time.monotonic()

@@ -18,7 +18,13 @@ from chapterverse.book import RECIPE, Chunk, Edition, Manifest, Page, PageRecord
 from chapterverse.calibration import calibrate
 from chapterverse.embeddings import Embedder
 from chapterverse.embeddings.wordpiece import WINDOW, count_tokens
-from chapterverse.errors import EmbeddingMismatchError, IndexTimeout, IngestionError, RetrievalUnavailable
+from chapterverse.errors import (
+    EmbeddingMismatchError,
+    IndexTimeout,
+    IndexUnavailable,
+    IngestionError,
+    RetrievalUnavailable,
+)
 from chapterverse.index import Index, IndexWriter
 from chapterverse.ingestion.chunking import cut
 from chapterverse.ingestion.document import Document, Failed, Fetched, NothingToRead, Skipped, Unchanged, Unreadable
@@ -72,18 +78,24 @@ async def ingest(
     sources: Sequence[Source], workshop: Workshop, *, into: Edition = UNNAMED, fresh: bool = False
 ) -> Ledger:
     """Update an edition from its sources; with `fresh`, ingest it from scratch. Other editions are not changed."""
+    sources = list({(source.key, source.place): source for source in sources}.values())
     ledger = Ledger(tuple(source.key for source in sources), into.key, places=tuple(source.place for source in sources))
-    before, alone = await pages_before(workshop.index, into) if fresh else ([], False)
+    before, shelf = await pages_before(workshop.index, into) if fresh else ([], ())
+    alone = fresh and all(edition.key == into.key or not edition.pages for edition in shelf)
     async with _run(workshop, ledger, fresh=alone) as run:
         require_same_model(run.writer.manifest, workshop.embedder)
         named = next((source.title for source in sources if source.title), "")
+        run.shelf.update((edition.key, edition) for edition in shelf)
         run.begin(into, named, fresh=fresh)
         if run.writer.manifest is None:
             run.reader.prepare()  # every document will be read
         for source in sources:
             await run.take(source)
+        await run.remove_vanished(sources)
         if ledger.changed_anything():
             await run.forget_rest(before)
+            await run.publish()
+        elif run.retitled:
             await run.publish()
     return ledger
 
@@ -94,7 +106,7 @@ async def forget(keys: Collection[str], workshop: Workshop, editions: Collection
     ledger = Ledger(tuple(keys))
     async with _run(workshop, ledger, fresh=False) as run:
         records = (record for record in run.held.values() if editions is None or record.edition in editions)
-        await run.remove([record for record in records if record.source in keys], {}, "forgotten")
+        await run.remove([record for record in records if record.source in keys], "forgotten")
         if ledger.changed_anything():
             await run.publish()
     return ledger
@@ -139,30 +151,32 @@ def require_same_model(manifest: Manifest | None, embedder: Embedder) -> None:
         )
 
 
-async def pages_before(index: Index, edition: Edition) -> tuple[list[Page], bool]:
-    """The pages that a fresh start of an edition will remove, and whether the book has no other editions. If the book
-    cannot be read: no pages, and True."""
-    with suppress(RetrievalUnavailable):
-        pages = await index.pages()
-        own = [page for page in pages if page.edition == edition.key]
-        return own, len(own) == len(pages)
-    return [], True
+async def pages_before(index: Index, edition: Edition) -> tuple[list[Page], Sequence[Edition]]:
+    """The pages that a fresh start of an edition will remove, and all editions of the book. Nothing if there is no book
+    or it is damaged; raises if it only cannot be read right now."""
+    try:
+        manifest = await _require_book(index)
+        return [page for page in await index.pages() if page.edition == edition.key], manifest.shelf
+    except (IndexTimeout, IndexUnavailable):
+        raise
+    except RetrievalUnavailable:
+        return [], ()
 
 
-async def _require_book(index: Index) -> None:
-    """Raise if there is no book. Tries again while the index is still loading, for longer than a search does."""
+async def _require_book(index: Index) -> Manifest:
+    """The manifest; raises if there is no book. Tries again while the index is still loading, for longer than a search
+    does."""
     for _ in range(LOOKS - 1):
         with suppress(IndexTimeout):
-            await index.manifest()
-            return
-    await index.manifest()
+            return await index.manifest()
+    return await index.manifest()
 
 
 @asynccontextmanager
 async def _run(workshop: Workshop, ledger: Ledger, *, fresh: bool) -> AsyncIterator["_Run"]:
     started = time.perf_counter()
-    with VectorJournal(workshop.home / "unpublished-vectors.sqlite", workshop.embedder) as journal:
-        async with workshop.index.writer(fresh=fresh) as writer:
+    async with workshop.index.writer(fresh=fresh) as writer:
+        with VectorJournal(workshop.home / "unpublished-vectors.sqlite", workshop.embedder) as journal:
             run = _Run(workshop, writer, journal, ledger, DocumentReader(ReadLimits()))
             run.held = dict(writer.records)
             run.shelf = {edition.key: edition for edition in writer.manifest.shelf} if writer.manifest else {}
@@ -170,7 +184,8 @@ async def _run(workshop: Workshop, ledger: Ledger, *, fresh: bool) -> AsyncItera
                 yield run
             finally:
                 await run.stop()
-        journal.forget()
+            if ledger.generation:
+                journal.forget()
     ledger.seconds = time.perf_counter() - started
     try:
         ledger.save(workshop.home / "ledgers")
@@ -192,39 +207,54 @@ class _Run:
     shelf: dict[str, Edition] = field(default_factory=dict)  # all editions before the run, by key
     touched: set[str] = field(default_factory=set)  # keys of the editions that have changed
     edition: str = ""  # key of the edition that is ingested
+    retitled: bool = False  # whether its stored title is another one
     _known: dict[str, PageRecord] = field(default_factory=dict)  # earlier pages of the edition; empty if fresh
     _reread: list[PageRecord] = field(default_factory=list)  # of pages with a new hash that are the same
     _waiting: list[_Ready] = field(default_factory=list)
     _embedding: asyncio.Task[None] | None = None  # of the previous batch; the next one is read meanwhile
     _seen: set[str] = field(default_factory=set)  # page ids of this run
+    _gone: dict[str, str] = field(default_factory=dict)  # document → why its pages are not wanted
     _find_image: Callable[[str], Path | None] = lambda _: None  # of the current source
 
     def begin(self, into: Edition, named: str, *, fresh: bool) -> None:
         """Set the edition to ingest. A title given by the user or an earlier run takes precedence over `named`."""
         old = self.shelf.get(into.key, into)
-        self.shelf[into.key] = replace(old, title=into.title or old.title or named)
+        new = self.shelf[into.key] = replace(old, title=into.title or old.title or named)
         self.edition = into.key
+        stored = self.writer.manifest.shelf if self.writer.manifest else ()
+        self.retitled = any(edition.key == new.key and edition.title != new.title for edition in stored)
         if not fresh:
             self._known = {at: record for at, record in self.held.items() if record.edition == into.key}
 
     async def take(self, source: Source) -> None:
-        """Ingest the pages of one source, and remove its earlier pages that no longer exist."""
-        earlier = [record for record in self._known.values() if record.source == source.key]
+        """Ingest the pages of one source."""
         known: dict[str, list[PageRecord]] = {}  # earlier pages by the address of their document
-        for record in earlier:
-            known.setdefault(record.document or record.url, []).append(record)
-        gone: dict[str, str] = {}  # document → reason for removing its pages
+        for record in self._known.values():
+            if record.source == source.key:
+                known.setdefault(record.document or record.url, []).append(record)
         remembered = {url: self._remembered(records) for url, records in known.items()}
         async with aclosing(source.documents(remembered)) as documents:
             async for fetched in documents:
                 self._find_image = source.image
-                await self._decide(fetched, known.get(fetched.url, []), gone)
+                await self._decide(fetched, known.get(fetched.url, []))
                 self.expected = source.expected
                 self._report(fetched.url)
         await self._flush()
-        if source.complete:
-            vanished = [record for record in earlier if record.page_id not in self._seen]
-            await self.remove(vanished, gone)
+
+    async def remove_vanished(self, sources: Sequence[Source]) -> None:
+        """Remove the earlier pages of the sources that none of them has any more. Several folders can have one key. If
+        one of these was not read completely, their pages are kept."""
+        keys = {source.key for source in sources}
+        partly = {source.key for source in sources if not source.complete}
+        unseen = [
+            record for record in self._known.values() if record.source in keys and record.page_id not in self._seen
+        ]
+        await self.remove([record for record in unseen if record.source not in partly])
+        for record in unseen:
+            why = self._gone.get(record.document or record.url)
+            if why and record.source in partly:
+                why = f"{why} (the earlier page is kept: its source was not read completely)"
+                self.ledger.write(Row(record.url, "skipped", why))
 
     async def forget_rest(self, before: Iterable[Page]) -> None:
         """Remove the earlier pages that a fresh start has not found again, and record that in the ledger."""
@@ -312,20 +342,20 @@ class _Run:
             self._embedding.cancel()
             await asyncio.wait([self._embedding])
 
-    async def _decide(self, fetched: Fetched, known: list[PageRecord], gone: dict[str, str]) -> None:
+    async def _decide(self, fetched: Fetched, known: list[PageRecord]) -> None:
         match fetched:
             case Unchanged():
                 self._keep(known)
             case Skipped(url, why):
-                gone[url] = why
+                self._gone[url] = why
                 if not known:
                     self.ledger.write(Row(url, "skipped", why))
             case Failed(url, why):
                 self._fail(url, why, known)
             case Document():
-                await self._read(replace(fetched, edition=self.edition), known, gone)
+                await self._read(replace(fetched, edition=self.edition), known)
 
-    async def _read(self, document: Document, known: list[PageRecord], gone: dict[str, str]) -> None:
+    async def _read(self, document: Document, known: list[PageRecord]) -> None:
         digest = _digest(document)
         if known and all(record.content_hash == digest for record in known):
             await self._keep_images(document, known)
@@ -336,7 +366,7 @@ class _Run:
         except Unreadable as failure:
             self._fail(document.url, str(failure), known)
         except NothingToRead as reason:
-            await self._decide(Skipped(document.url, str(reason)), known, gone)
+            await self._decide(Skipped(document.url, str(reason)), known)
         else:
             for page, chunks in pages:
                 await self._put(document, digest, page, chunks)
@@ -386,13 +416,13 @@ class _Run:
         self._seen.update(record.page_id for record in known)  # the earlier pages are kept
         self.ledger.write(Row(url, "failed", f"{why} (the earlier page is kept)" if known else why))
 
-    async def remove(self, records: list[PageRecord], gone: dict[str, str], why: str = "no longer there") -> None:
+    async def remove(self, records: list[PageRecord], why: str = "no longer there") -> None:
         """Remove pages and record the reasons in the ledger."""
         await self.writer.remove([record.page_id for record in records])
         for record in records:
             del self.held[record.page_id]
             self.touched.add(record.edition)
-            self.ledger.write(Row(record.url, "removed", gone.get(record.document or record.url, why)))
+            self.ledger.write(Row(record.url, "removed", self._gone.get(record.document or record.url, why)))
 
     async def _flush(self) -> None:
         await self._embed_waiting()
