@@ -48,7 +48,7 @@ _HUGO_PARAMETER = re.compile(
 _MAX_CONFIGURATION = 200_000  # bytes
 _LEVELS_UP = 2
 _OUTPUT = frozenset(("build", "book", "dist", "site", "out", "public"))
-_NUMBER_PREFIX = re.compile(r"(?<!\d)\d{1,12}\s*+[-_.]++\s*+(?=[^-_.\s])")  # 01-intro, 1. intro
+_NUMBER_PREFIX = re.compile(r"\A\d{1,12}\s*+[-_.]++\s*+(?=[^-_.\s])")  # 01-intro, 1. intro
 _DATE_OR_VERSION = re.compile(r"\d+[-_.]\d")  # 2024-05-notes, 7.0-migration: part of the name
 _INDEX = ("index", "readme")
 
@@ -195,7 +195,7 @@ def _docusaurus(folders: str, _: str, stem: str) -> str:
 
 def _unnumbered(name: str) -> str:
     """A name without its number for sorting."""
-    return name if _DATE_OR_VERSION.match(name) else _NUMBER_PREFIX.sub("", name, count=1)
+    return name if _DATE_OR_VERSION.match(name) else _NUMBER_PREFIX.sub("", name)
 
 
 _ADDRESSES: dict[Generator, Callable[[str, str, str], str]] = {

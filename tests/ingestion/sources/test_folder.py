@@ -197,6 +197,8 @@ def addressed(generator: Generator) -> SourceOptions:
                 "03-log/2024-05-notes.md": "log/2024-05-notes",
                 "03-log/7.0-migration.md": "log/7.0-migration",
                 "03-log/42.md": "log/42",
+                "module-1-ros2/part-1-intro.md": "module-1-ros2/part-1-intro",
+                "module-1-ros2/v1.2.md": "module-1-ros2/v1.2",
                 "extra/manual.pdf": "extra/manual.pdf",
                 "extra/two words & ü.md": "extra/two%20words%20%26%20%C3%BC",
             },
