@@ -318,6 +318,30 @@ async def test_canonical_copies_are_read_once(site: Site) -> None:
     assert found.skipped == {"/a/print": f"same page as {site.origin}/a"}
 
 
+@pytest.mark.parametrize("first", ["/v1", "/v2"])
+async def test_copy_of_a_page_that_is_not_read_is_read(site: Site, first: str) -> None:
+    def canonical(path: str) -> str:
+        return f'<link rel="canonical" href="{path}">'
+
+    linked = ["/excluded", "/forbidden", "/gone", "/pretty", "/new"]
+    site.page("/", first, "/v1", "/v2", *(f"/copy{path}" for path in linked), *(f"{path}.html" for path in linked))
+    site.page("/v1", head=canonical("/v2"))
+    site.page("/v2", head=canonical("/v1"))
+    for path in linked:
+        site.page(f"/copy{path}", head=canonical(f"{path}.html"))
+    site.redirect("/pretty.html", "/pretty")
+    site.page("/pretty", "/new", head=canonical("/pretty.html"))
+    site.redirect("/new.html", "/new")
+    site.page("/new", head=canonical("/new.html"))
+    site.text("/robots.txt", "User-agent: *\nDisallow: /forbidden")
+    source, found = await read(site, options=replace(QUICK, exclude=("excluded*",)))
+    copies = {f"/copy{path}" for path in linked[:3]}
+    assert set(found.documents) - {"/v1", "/v2"} == {"/", "/pretty", "/new", *copies}
+    assert len({"/v1", "/v2"} & set(found.documents)) == 1
+    assert found.skipped.keys() - {"/v1", "/v2"} == {"/excluded.html", "/forbidden.html", "/copy/pretty", "/copy/new"}
+    assert source.complete
+
+
 async def test_content_type_and_extension_give_the_format(site: Site) -> None:
     html = "<h1>Bücher</h1>"
     site.page(

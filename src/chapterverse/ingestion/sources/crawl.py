@@ -54,7 +54,9 @@ class Crawl:
         self._follow = False
         self._frontier: deque[str] = deque()
         self._seen: set[str] = set()  # identities of all addresses that were in the frontier
-        self._published: set[str] = set()  # identities of all pages that were returned
+        self._pending: set[str] = set()  # identities of the addresses in the frontier and of the running requests
+        self._read: set[str] = set()  # identities of all pages whose text was returned
+        self._copies: dict[str, list[str]] = {}  # identity of a pending page → addresses of its copies
         self._started = self._had = self._missed = 0
         self._patience = _PATIENCE
         self._blind = False  # whether there may be unseen pages
@@ -85,6 +87,7 @@ class Crawl:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
+        self._frontier.extend(copy for copies in self._copies.values() for copy in copies)
         if self._frontier:
             self._blind = True
             yield self._rest()
@@ -159,28 +162,51 @@ class Crawl:
         if visit.cost:
             self._missed += 1
             self._patience -= visit.cost
+        self._pending.discard(identity(visit.asked))
         outcome = visit.outcome
         if isinstance(outcome, Document | Unchanged):
             self._had += 1
             self._patience = _PATIENCE
-            twin = self._twin(outcome.url, visit.original)
-            self._published.add(identity(outcome.url))
-            if twin:
-                outcome = Skipped(visit.asked, f"same page as {twin}")
+            outcome = self._unless_copy(outcome, visit)
+        elif isinstance(outcome, Failed) and outcome.url in self._known:  # its earlier text is kept
+            self._read.add(identity(outcome.url))
         if outcome is not None:
             yield outcome
+        yield from self._settle_copies(visit.asked)
         linked = [link for link in visit.links if not _NOT_PAGES.search(link)]
         yield from self._add(linked) if self._follow else self._forbidden(linked)
+
+    def _unless_copy(self, page: Document | Unchanged, visit: _Visit) -> Fetched | None:
+        """The page, or the outcome for a copy of another one; None if it has or will have an outcome elsewhere."""
+        twin = self._twin(page.url, visit.original)
+        if twin and identity(twin) not in self._read:
+            self._copies.setdefault(identity(twin), []).append(visit.asked)
+            return None
+        returned = identity(visit.asked) in self._read  # another address redirected to this one
+        self._read |= {identity(visit.asked), identity(page.url)}
+        if twin:
+            return None if returned else Skipped(visit.asked, f"same page as {twin}")
+        return page
+
+    def _settle_copies(self, url: str) -> Iterator[Skipped]:
+        """The outcomes of the copies of a page. If the page was not read, they are fetched again as pages of their own,
+        because their texts were not kept."""
+        for copy in self._copies.pop(identity(url), ()):
+            if identity(url) not in self._read:
+                self._pending.add(identity(copy))
+                self._frontier.append(copy)
+            elif identity(copy) not in self._read:
+                self._read.add(identity(copy))
+                yield Skipped(copy, f"same page as {url}")
 
     def _twin(self, url: str, original: str) -> str:
         """The address under which this page was or will be read; empty if there is none. A canonical link to the site's
         root is ignored, because some sites have it on all pages by mistake."""
-        if identity(url) in self._published:
+        if identity(url) in self._read:
             return url
         name = identity(original)
-        if name in self._seen and name != identity(url) and name != identity(f"{self._site.origin}{self._site.scope}"):
-            return original
-        return ""
+        root = identity(f"{self._site.origin}{self._site.scope}")
+        return original if (name in self._read or name in self._pending) and name not in (identity(url), root) else ""
 
     def _forbidden(self, urls: Iterable[str]) -> Iterator[Fetched]:
         """Outcomes for linked pages that robots.txt forbids."""
@@ -200,6 +226,7 @@ class Crawl:
                 break
             self._seen.add(identity(url))
             if self._options.wants(self._site.path_of(url)):
+                self._pending.add(identity(url))
                 self._frontier.append(url)
             else:
                 excluded.append(Skipped(url, "excluded"))
