@@ -89,27 +89,39 @@ async def test_project_below_the_root_uses_its_own_sitemap(site: Site) -> None:
     assert source.key == f"{site.origin}/project"
 
 
-async def test_missing_sitemap_of_an_index_makes_the_source_incomplete(site: Site) -> None:
-    site.page("/")
-    site.page("/a")
+async def test_links_are_followed_if_a_sitemap_of_an_index_is_missing(site: Site) -> None:
+    site.page("/", "/b")
+    for path in ("/a", "/b"):
+        site.page(path)
     site.sitemap("/1.xml", "/2.xml", index=True, at="/sitemap.xml")
     site.sitemap("/a", at="/1.xml")
     source, found = await read(site)
-    assert set(found.documents) == {"/", "/a"}
+    assert set(found.documents) == {"/", "/a", "/b"}
+    assert found.failed == {"/2.xml": "not a sitemap, but listed as one"}
     assert not source.complete
 
 
-async def test_broken_sitemap_falls_back_to_links_and_is_incomplete(site: Site) -> None:
-    site.page("/", "/a")
-    site.page("/a")
-    for broken in (Answer(status=500), Answer(b"<urlset><url><loc>h", content_type="text/xml")):
-        site.routes["/sitemap.xml"] = broken
-        source, found = await read(site)
-        assert set(found.documents) == {"/", "/a"}
-        assert not source.complete
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [
+        (Answer(status=500), "the sitemap cannot be read: HTTP 500"),
+        (Answer(b"<urlset><url><loc>h", content_type="text/xml"), "the sitemap is not valid XML; only"),
+        (Answer(b"<urlset><url><loc>/a</loc></url><url><loc>/x?a&b</loc></url></urlset>"), "the sitemap is not valid"),
+    ],
+)
+async def test_broken_sitemap_falls_back_to_links_and_is_incomplete(site: Site, broken: Answer, why: str) -> None:
+    site.page("/", "/a", "/b")
+    for path in ("/a", "/b"):
+        site.page(path)
+    site.routes["/sitemap.xml"] = replace(broken, body=broken.body.replace(b"<loc>/", f"<loc>{site.origin}/".encode()))
+    source, found = await read(site)
+    assert set(found.documents) == {"/", "/a", "/b"}
+    assert found.failed["/sitemap.xml"].startswith(why)
+    assert not source.complete
     site.routes["/sitemap.xml"] = Answer(b"<!doctype html><p>one page for all paths")
-    source, _ = await read(site)
+    source, found = await read(site)
     assert source.complete
+    assert not found.failed
 
 
 async def test_links_are_followed_breadth_first_inside_the_start_path(site: Site) -> None:

@@ -44,14 +44,21 @@ class Crawl:
     """One crawl of a site. `complete` is valid after `run` has ended."""
 
     def __init__(
-        self, fetcher: Fetcher, site: Site, source: str, options: SourceOptions, known: Mapping[str, PageRecord]
+        self,
+        fetcher: Fetcher,
+        site: Site,
+        source: str,
+        options: SourceOptions,
+        known: Mapping[str, PageRecord],
+        *,
+        follow: bool,
     ) -> None:
         self._fetcher = fetcher
         self._site = site
         self._source = source
         self._options = options
         self._known = known
-        self._follow = False
+        self._follow = follow
         self._frontier: deque[str] = deque()
         self._seen: set[str] = set()  # identities of all addresses that were in the frontier
         self._pending: set[str] = set()  # identities of the addresses in the frontier and of the running requests
@@ -67,8 +74,7 @@ class Crawl:
         return not self._blind and self._had >= self._missed
 
     async def run(self, first: Reply | None, listed: Sequence[str]) -> AsyncGenerator[Fetched, None]:
-        """Fetch every listed page or, without a list, every page that can be reached from the first one."""
-        self._follow = not listed
+        """Fetch the listed pages and, with `follow`, every page that can be reached from these or the first one."""
         if first is not None:
             self._seen.add(identity(first.url))
             self._started += 1
