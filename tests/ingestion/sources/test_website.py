@@ -139,7 +139,7 @@ async def test_links_are_followed_breadth_first_inside_the_start_path(site: Site
 
 
 async def test_robots_txt_is_obeyed(site: Site) -> None:
-    site.text("/robots.txt", "User-agent: *\nDisallow: /\n\nUser-agent: chapterverse\nDisallow: /private\n")
+    site.text("/robots.txt", "\ufeffUser-agent: chapterverse\nDisallow: /private\n\nUser-agent: *\nDisallow: /\n")
     site.page("/", "/private/x", "/a", "/way")
     site.page("/a")
     site.page("/private/x")
@@ -232,6 +232,32 @@ async def test_unchanged_pages_are_reported_without_their_content(site: Site) ->
     assert second.unchanged == {"/a", "/c", "/d"}
     assert set(second.documents) == {"/", "/b"}  # the start page is always read
     assert source.complete
+
+
+async def test_pages_are_read_again_with_another_module_or_after_an_invalid_etag(site: Site) -> None:
+    site.page("/", etag='"1"')
+    site.page("/a", etag='"1"')
+    site.sitemap("/a")
+    _, first = await read(site)
+    _, second = await read(site, options=replace(QUICK, module="ros2"), known=records_of(first))
+    assert second.documents["/a"].module == "ros2"
+    _, third = await read(site, known=records_of(second))
+    assert third.documents["/a"].module == ""
+    wrong = {url: replace(record, etag='"é"') for url, record in records_of(first).items()}
+    assert "/a" in (await read(site, known=wrong))[1].documents
+
+
+async def test_pages_linked_only_from_a_refused_page_are_kept(site: Site) -> None:
+    site.page("/", "/toc", "/github")
+    site.page("/toc", "/a")
+    site.page("/a")
+    site.redirect("/github", "https://github.example/")
+    source, first = await read(site)
+    assert source.complete
+    site.redirect("/toc", "https://status.example/", 302)
+    source, found = await read(site, known=records_of(first))
+    assert set(found.skipped) == {"/toc", "/github"}
+    assert not source.complete
 
 
 async def test_pages_that_failed_are_found_again_through_unchanged_pages(site: Site) -> None:
@@ -391,12 +417,17 @@ async def test_content_type_and_extension_give_the_format(site: Site) -> None:
 async def test_declared_encodings_are_converted_if_valid(site: Site) -> None:
     latin = "text/html; charset=ISO-8859-1"
     names_itself = '<meta charset="utf-8"><p>Bücher</p>'.encode()
-    site.page("/", "/page", "/plain", "/odd", "/wrong")
+    russian = '<script charset="utf-8"></script><p>Текст книги'
+    site.page("/", "/page", "/plain", "/odd", "/wrong", "/default", "/script")
     site.routes["/page"] = Answer(names_itself, content_type=latin)  # the meta tag wins over the header
     site.routes["/plain"] = Answer("Bücher".encode("latin-1"), content_type="text/plain; charset=latin-1")
     site.routes["/odd"] = Answer("<p>Bücher".encode(), content_type="text/html; charset=no-such")
     site.routes["/wrong"] = Answer("<p>Bücher".encode("latin-1"), content_type="text/html; charset=utf-8")
+    site.routes["/default"] = Answer("# Bücher".encode(), content_type="text/markdown; charset=iso-8859-1")
+    site.routes["/script"] = Answer(russian.encode("cp1251"), content_type="text/html; charset=windows-1251")
     _, found = await read(site)
+    assert found.documents["/default"].data == "# Bücher".encode()
+    assert found.documents["/script"].data == russian.encode()
     assert found.documents["/page"].data == names_itself
     assert found.documents["/plain"].data == "Bücher".encode()
     assert found.documents["/odd"].data == "<p>Bücher".encode()

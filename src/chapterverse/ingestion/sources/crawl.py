@@ -7,6 +7,7 @@ import asyncio
 import re
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from chapterverse.book import PageRecord
@@ -26,7 +27,7 @@ _NOT_PAGES = re.compile(  # links that are not followed
     r"|avi|wav|ogg|woff2?|ttf|eot|docx?|pptx?|xlsx?|csv)$",
     re.IGNORECASE,
 )
-_NAMES_ENCODING = re.compile(rb"charset|encoding\s*=", re.IGNORECASE)
+_NAMES_ENCODING = re.compile(rb"<(?:meta\b[^>]*charset|\?xml\b[^>]*encoding)\s*=", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,7 @@ class Crawl:
         try:
             reply = await self._fetcher.get_page(url, None if self._follow else self._conditions)
         except (Refused, RefusedAddress) as refusal:
+            self._blind = self._blind or (self._follow and url in self._known)  # the links of an earlier page
             return _Visit(url, Skipped(url, str(refusal)))
         except Unavailable as failure:
             gone = failure.status in _GONE
@@ -129,10 +131,11 @@ class Crawl:
         return await self._understand(url, reply)
 
     def _conditions(self, url: str) -> dict[str, str]:
-        """Headers for a conditional request. Not used if links must be followed, because a 304 has no links."""
-        record = self._known.get(url)
+        """Headers for a conditional request. Not used if links must be followed, because a 304 has no links, or with a
+        module, because an earlier run may have had another one."""
+        record = None if self._options.module else self._known.get(url)
         headers = {"If-None-Match": record.etag, "If-Modified-Since": record.last_modified} if record else {}
-        return {name: value for name, value in headers.items() if value}
+        return {name: value for name, value in headers.items() if value and value.isascii()}
 
     async def _understand(self, asked: str, reply: Reply) -> _Visit:
         if not self._site.covers(reply.url):
@@ -148,8 +151,8 @@ class Crawl:
             format=form,
             data=_in_utf8(reply, form),
             module=self._options.module,
-            etag=reply.etag,
-            last_modified=reply.last_modified,
+            etag="" if self._options.module else reply.etag,
+            last_modified="" if self._options.module else reply.last_modified,
         )
         outcome = document if self._options.wants(document.path) else Skipped(reply.url, "excluded")
         if form != "html":
@@ -240,11 +243,11 @@ class Crawl:
 
 
 def _in_utf8(reply: Reply, form: Format) -> bytes:
-    """Convert a text from the encoding in the server's header to UTF-8. An HTML page that names its own encoding is not
-    changed, because the header is often a default for all files."""
+    """Convert a text from the encoding in the server's header to UTF-8. A text that is UTF-8, and an HTML page that
+    names its own encoding, are not changed, because the header is often a default for all files."""
     if form in PACKED or (form == "html" and _NAMES_ENCODING.search(reply.data, 0, 2048)):
         return reply.data
-    try:
-        return reply.data.decode(reply.charset or "utf-8").encode()
-    except (LookupError, UnicodeError):
-        return reply.data
+    for encoding in (reply.charset if reply.data.isascii() else "", "utf-8", reply.charset):
+        with suppress(LookupError, UnicodeError):
+            return reply.data.decode(encoding).encode()
+    return reply.data

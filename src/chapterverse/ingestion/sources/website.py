@@ -110,7 +110,7 @@ class Website:
                     f"{site.origin}/robots.txt cannot be read ({failure}); try again later", retryable=True
                 ) from failure
             return []
-        lines = reply.data.decode("utf-8", "replace").splitlines()
+        lines = reply.data.decode("utf-8-sig", "replace").splitlines()
         whole = lines if len(reply.data) < _MAX_ROBOTS else lines[:-1]  # the limit may cut the last line
         rules = Protego.parse("\n".join(whole))
         fetcher.obey(rules)
