@@ -65,7 +65,8 @@ def test_anchors_queries_and_absolute_targets_are_resolved(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "path:../x", "", "x" * 3000]
+    "target",
+    ["javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "path:../x", "", "x" * 3000, "https://[HOST]/x.png", "//[IP]:80/"],
 )
 def test_unsafe_or_invalid_target_is_dropped(root: Path, target: str) -> None:
     assert resolver(root, "plain").resolve(target) == ""
@@ -105,4 +106,5 @@ def test_marks_have_resolved_targets_and_unsafe_links_are_text(root: Path) -> No
 def test_links_of_a_web_page_are_relative_to_its_address() -> None:
     found = Links(Document("https://b.test/a/b", "a/b", "s", "html", b""), "https://b.test/a/b")
     assert found.resolve("../c#d") == "https://b.test/c#d"
+    assert found.resolve("https://[HOST]/x.png") == found.resolve("//[HOST]/x.png") == ""
     assert found.resolve("path:x.md") == ""

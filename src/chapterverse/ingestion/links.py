@@ -56,7 +56,14 @@ class Links:
 
     def resolve(self, target: str) -> str:
         """The address of a target; empty if it cannot be resolved."""
-        target = target.strip()
+        try:
+            found = self._resolve(target.strip())
+            urlsplit(found)
+        except ValueError:  # a placeholder for an address: https://[HOST]/
+            return ""
+        return found
+
+    def _resolve(self, target: str) -> str:
         if not target or len(target) > _MAX_TARGET:
             return ""
         if target.startswith("#"):
