@@ -84,8 +84,9 @@ class Links:
         path, query, anchor = _split(target)
         if not path:
             return f"{self.url}{query}{anchor}"
-        if path.startswith("@site/"):  # Docusaurus: relative to the project
-            path = path.removeprefix("@site").removeprefix("/docs")
+        if path.startswith("@site/"):  # Docusaurus: relative to the project; static files are published at its root
+            path = path.removeprefix("@site").removeprefix("/docs").removeprefix("/static")
+            target = f"{quote(path)}{query}{anchor}"
         for wanted in self._places(path, tree):
             if found := find_file(tree, wanted):
                 return f"{page_address(tree, found, slug_of(tree, found))}{query}{anchor}"

@@ -176,6 +176,9 @@ async def test_include_exclude_and_max_pages(tmp_path: Path) -> None:
     assert len(found.documents) == 2
     assert list(found.skipped.values()) == ["limit of 2 pages reached; 4 files were not read"]
     assert not folder.complete
+    folder, found = await read(tmp_path / "book", replace(PLAIN, exclude=("other/*", "part/[01].md"), max_pages=2))
+    assert set(found.documents) == {"book/part/2.md", "book/part/3.md"}
+    assert not folder.complete
 
 
 def addressed(generator: Generator) -> SourceOptions:
@@ -231,7 +234,11 @@ async def test_second_file_with_the_same_address_is_skipped(tmp_path: Path) -> N
     write(tmp_path / "book", "ros2/README.md", "ros2/index.md")
     _, found = await read(tmp_path / "book", addressed("docusaurus"))
     assert set(found.documents) == {"https://example.org/docs/ros2/"}
-    assert found.skipped == {"book/ros2/index.md": "same address as ros2/README.md"}
+    assert found.documents["https://example.org/docs/ros2/"].path == "ros2/index.md"
+    assert found.skipped == {"book/ros2/README.md": "same address as ros2/index.md"}
+    _, found = await read(tmp_path / "book", replace(addressed("docusaurus"), exclude=("*index.md",)))
+    assert found.documents["https://example.org/docs/ros2/"].path == "ros2/README.md"
+    assert found.skipped == {"book/ros2/index.md": "excluded"}
 
 
 @pytest.mark.parametrize(

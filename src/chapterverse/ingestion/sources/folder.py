@@ -69,7 +69,7 @@ class Folder:
                 raise IngestionError(f"no readable file in {place}; supported are {' '.join(readable_extensions())}")
 
     async def documents(self, known: Mapping[str, PageRecord]) -> AsyncGenerator[Fetched, None]:
-        """The outcomes of all files: files before folders, by name. `known` is not used: reading files is cheap."""
+        """The outcomes of all files: files before folders, by name, `index` first. `known` is not used: reading files is cheap."""
         self.complete = False
         self._surroundings = ""
         links.forget()
@@ -82,19 +82,28 @@ class Folder:
             self._places = {path: place for place, path in enumerate(self._entries)}
         self.expected = len(found)
         taken: dict[str, str] = {}  # address → path
+        left_out: list[tuple[str, Skipped]] = []  # with their paths; returned last, because they reserve no address
         blind = False
-        for place in found:
+        for done, place in enumerate(found):
             if not isinstance(place, str):
                 blind = blind or isinstance(place, Failed)
                 yield place
-            elif len(taken) >= self._options.max_pages:
-                left = sum(isinstance(other, str) for other in found) - len(taken)
+                continue
+            if len(taken) >= self._options.max_pages:
+                left = sum(isinstance(other, str) for other in found[done:])
                 yield Skipped(self._name(place), f"limit of {len(taken):,} pages reached; {left:,} files were not read")
-                return
+                blind = True
+                break
+            outcome = await asyncio.to_thread(self._read, place)
+            if isinstance(outcome, Skipped):
+                left_out.append((place, outcome))
+            elif twin := taken.get(outcome.url):
+                yield Skipped(self._name(place), f"same address as {twin}")
             else:
-                outcome = await asyncio.to_thread(self._read, place)
-                twin = taken.setdefault(outcome.url, place)
-                yield outcome if twin == place else Skipped(self._name(place), f"same address as {twin}")
+                taken[outcome.url] = place
+                yield outcome
+        for place, skipped in left_out:
+            yield skipped if taken.setdefault(skipped.url, place) == place else replace(skipped, url=self._name(place))
         self.complete = not blind
 
     def image(self, address: str) -> Path | None:
@@ -108,7 +117,7 @@ class Folder:
             here = Path(folder)
             yield from self._linked(here, folders)
             folders[:] = sorted(name for name in folders if not self._ignores(here / name))
-            for name in sorted(files):
+            for name in sorted(files, key=lambda name: (PurePosixPath(name).stem != "index", name)):
                 if format_of_file(name) and not name.startswith("."):
                     yield (here / name).relative_to(self._root).as_posix()
         for error in broken:
