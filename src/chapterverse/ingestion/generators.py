@@ -4,6 +4,7 @@ Uses the default rules of each generator. Only the title and the location of the
 configuration. Slugs in the front matter of pages are handled by `links.py` and `composing.py`.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from chapterverse.ingestion.anchors import github_slug
 from chapterverse.ingestion.document import AnchorStyle, Format, Generator
+from chapterverse.ingestion.formats import format_of_file
 
 _SCRIPTS = ("js", "ts", "mjs", "cjs", "mts")
 _CONFIGURATIONS: dict[Generator, tuple[str, ...]] = {
@@ -47,6 +49,7 @@ _HUGO_PARAMETER = re.compile(
 )
 _MAX_CONFIGURATION = 200_000  # bytes
 _LEVELS_UP = 2
+_SOURCES = ("markdown", "mdx", "rst", "asciidoc")
 _OUTPUT = frozenset(("build", "book", "dist", "site", "out", "public"))
 _NUMBER_PREFIX = re.compile(r"\A\d{1,12}\s*+[-_.]++\s*+(?=[^-_.\s])")  # 01-intro, 1. intro
 _DATE_OR_VERSION = re.compile(r"\d+[-_.]\d")  # 2024-05-notes, 7.0-migration: part of the name
@@ -63,8 +66,9 @@ class Layout:
     output: Path | None = None  # the project's folder, in which the generator writes its output
 
     def is_output(self, folder: Path) -> bool:
-        """Whether a folder contains the files that the generator produced."""
-        return folder.parent == self.output and folder.name in _OUTPUT and folder != self.root
+        """Whether a folder contains the files that the generator produced. A chapter may have the same name."""
+        named = folder.parent == self.output and folder.name in _OUTPUT and folder != self.root
+        return named and not any(format_of_file(name) in _SOURCES for _, _, names in os.walk(folder) for name in names)
 
 
 def lay_out(folder: Path, wanted: Generator) -> Layout:

@@ -275,9 +275,10 @@ async def test_spelling_of_the_path_does_not_change_the_name(tmp_path: Path, mon
 
 
 async def test_output_of_the_generator_is_not_read(tmp_path: Path) -> None:
-    write(tmp_path / "book", "conf.py", "index.rst", "build/index.html", "part/build/page.rst")
+    write(tmp_path / "book", "conf.py", "index.rst", "build/html/index.html", "build/html/_sources/index.rst.txt")
+    write(tmp_path / "book", "part/build/page.rst", "site/setup/page.rst")
     _, found = await read(tmp_path / "book")
-    assert set(found.documents) == {"book/index.rst", "book/part/build/page.rst"}
+    assert set(found.documents) == {"book/index.rst", "book/part/build/page.rst", "book/site/setup/page.rst"}
     assert found.documents["book/index.rst"].anchors == "sphinx"
 
 
