@@ -92,6 +92,32 @@ def test_slug_is_used_for_the_page_and_for_links_to_it(root: Path) -> None:
     assert [mark.target for mark in page.marks] == [f"{BASE}/guide/use"]
 
 
+@pytest.mark.parametrize(
+    ("generator", "path", "front", "address"),
+    [
+        ("docusaurus", "guide/01-setup.md", "id: start", "guide/start"),
+        ("docusaurus", "guide/index.md", "id: home", "guide/"),
+        ("docusaurus", "guide/index.md", "slug: overview", "guide/overview"),
+        ("docusaurus", "2.0-release.md", "slug: release", "release"),
+        ("docusaurus", "index.md", "slug: /", ""),
+        ("docusaurus", "guide/use.mdx", "slug: no slug?", "guide/use"),
+        ("hugo", "guide/use.md", "slug: usage", "guide/usage/"),
+        ("hugo", "guide/use.md", "id: usage", "guide/use/"),
+        ("starlight", "guide/use.md", "slug: usage", "usage/"),
+        ("mkdocs", "guide/use.md", "id: 42", "guide/use/"),
+        ("vitepress", "guide/use.md", "slug: usage", "guide/use.html"),
+    ],
+)
+def test_slug_follows_the_rules_of_the_generator(
+    root: Path, generator: Generator, path: str, front: str, address: str
+) -> None:
+    (root / path).write_text(f"\ufeff---\n{front}\n---\n# R\n\ntext", encoding="utf-8")
+    tree = Tree(str(root), BASE, "book", generator)
+    document = Document(page_address(tree, path), path, "book", "markdown", (root / path).read_bytes(), tree=tree)
+    assert compose(document, read(document)[0]).url == f"{BASE}/{address}"
+    assert resolver(root, generator, "api/ref.md").resolve(f"path:{path}") == f"{BASE}/{address}"
+
+
 def test_marks_have_resolved_targets_and_unsafe_links_are_text(root: Path) -> None:
     text = b"# T\n\n[a](use.mdx) [b](javascript:x) ![p](../img/x.png)\n\n![alone](../img/x.png)\n"
     tree = Tree(str(root), "", "book", "plain")

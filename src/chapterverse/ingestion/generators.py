@@ -1,12 +1,13 @@
 """Detects site generators, and computes the addresses that they give to files.
 
 Uses the default rules of each generator. Only the title and the location of the pages are read from a project's
-configuration. Slugs in the front matter of pages are handled by `links.py` and `composing.py`.
+configuration.
 """
 
 import os
+import posixpath
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +48,7 @@ _HUGO_PARAMETER = re.compile(
     r"""^(?:  |\t)?([\w.-]+)[ \t]*[:=][ \t]*(?:"([^"\n]{1,200})"|'([^'\n]{1,200})'|([^\s"'\[{|>#][^\n#]{0,199}))""",
     re.MULTILINE,
 )
-_MAX_CONFIGURATION = 200_000  # bytes
+_MAX_CONFIGURATION = 200_000  # characters
 _LEVELS_UP = 2
 _SOURCES = ("markdown", "mdx", "rst", "asciidoc")
 _OUTPUT = frozenset(("build", "book", "dist", "site", "out", "public"))
@@ -157,8 +158,8 @@ def _configurations(project: Path, generator: Generator) -> Iterator[tuple[str, 
     """The name and the text of each configuration file of a project."""
     for name in _CONFIGURATIONS.get(generator, ()):
         try:
-            with (project / name).open("rb") as file:
-                yield name, file.read(_MAX_CONFIGURATION).decode("utf-8", "replace")
+            with (project / name).open(encoding="utf-8-sig", errors="replace") as file:
+                yield name, file.read(_MAX_CONFIGURATION)
         except OSError:
             continue
 
@@ -211,6 +212,25 @@ _ADDRESSES: dict[Generator, Callable[[str, str, str], str]] = {
     "starlight": _starlight,
     "sphinx": lambda _, prefix, stem: f"{prefix}{stem}.html",
 }
+
+
+def slug_in(values: Mapping[str, str], path: str, generator: Generator) -> str:
+    """The address, or a part of it, that the front matter of a page sets by the rules of the generator, if any."""
+    if generator not in ("docusaurus", "hugo", "starlight") or (generator == "hugo" and path.endswith("_index.md")):
+        return ""
+    is_named = generator == "docusaurus" and not f"/{address_of(path, 'markdown', generator)}".endswith("/")
+    return values.get("slug") or (values.get("id", "") if is_named else "")
+
+
+def with_slug(address: str, slug: str, generator: Generator) -> str:
+    """A page's address, relative to the site, with its slug."""
+    if generator == "starlight":
+        return f"{slug.strip('/')}/".lstrip("/")
+    if slug.startswith("/"):
+        return slug[1:]
+    if generator == "hugo":  # a folder for each page
+        return f"{posixpath.join(posixpath.dirname(address.rstrip('/')), slug)}/"
+    return posixpath.join(posixpath.dirname(address), slug)
 
 
 def anchors_of(form: Format, generator: Generator) -> AnchorStyle:

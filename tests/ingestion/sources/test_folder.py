@@ -74,10 +74,16 @@ async def test_hugo_files_that_are_only_included_are_no_pages(tmp_path: Path) ->
     (tmp_path / "site/content/parts/_index.md").write_text(
         "---\ncascade:\n- build:\n    list: never\n    render: never\n---\n"
     )
-    (tmp_path / "site/content/b.md").write_text("---\ntitle: B\nbuild:\n  render: never\n---\nText.")
+    (tmp_path / "site/content/b.md").write_bytes(b"---\r\ntitle: B\r\nbuild:\r\n  render: never\r\n---\r\nText.")
+    (tmp_path / "site/content/d").mkdir()
+    (tmp_path / "site/content/d/_index.md").write_text(
+        "\ufeff---\ntitle: D\ncascade:\n  - _target:\n      path: /x/**\n    build:\n      render: never\n---\nText.",
+        encoding="utf-8",
+    )
     (tmp_path / "site/content/c.md").write_text('Rover {{< param "rover_version" >}}; build:\n  render: never')
     _, found = await read(tmp_path / "site")
-    assert set(found.documents) == {"site/page.md", "site/c.md"}
+    assert set(found.documents) == {"site/page.md", "site/c.md", "site/d/_index.md"}
+    assert found.documents["site/d/_index.md"].chapters == ("D",)
     assert set(found.skipped) == {"site/b.md", "site/parts/_index.md", "site/parts/deep/a.md"}
     assert found.documents["site/c.md"].settings == {"rover_version": "2.1"}
 
@@ -258,6 +264,14 @@ async def test_docs_folder_of_a_project_is_read(tmp_path: Path, configuration: s
     _, part = await read(project / "docs/ros2")
     assert set(part.documents) == {"ros2/nodes.md"}
     assert part.documents["ros2/nodes.md"].anchors == anchors
+
+
+async def test_configuration_with_windows_line_ends_is_read(tmp_path: Path) -> None:
+    write(tmp_path, "mkdocs.yml", data=b"\xef\xbb\xbfsite_name: Book\r\ndocs_dir: src\r\n")
+    write(tmp_path, "README.md", "src/a.md")
+    folder, found = await read(tmp_path)
+    assert {page.path for page in found.documents.values()} == {"a.md"}
+    assert folder.title == "Book"
 
 
 async def test_spelling_of_the_path_does_not_change_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -228,8 +228,8 @@ class Folder:
         """The reason if Hugo does not publish a file as a page, because other pages include it; else empty."""
         if self._file or self._layout.generator != "hugo":
             return ""
-        above = all(note.published for note in self._above(path))
-        published = above and (b"build:" not in data or is_published(data.decode("utf-8", "replace")))
+        text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n") if b"build:" in data else ""
+        published = is_published(text) and all(note.published for note in self._above(path))
         return "" if published else "not published by Hugo (render: never)"
 
     def _chapters(self, path: str) -> tuple[str, ...]:
