@@ -266,6 +266,17 @@ async def test_docs_folder_of_a_project_is_read(tmp_path: Path, configuration: s
     assert part.documents["ros2/nodes.md"].anchors == anchors
 
 
+@pytest.mark.parametrize("line", ["- item\n\n  <<< @/part.txt", '-8<- "part.txt"', "{{#include part.txt}}"])
+async def test_page_with_an_include_depends_on_the_other_files(tmp_path: Path, line: str) -> None:
+    write(tmp_path / "book", "page.md", data=f"# Page\n\n{line}\n".encode())
+    digests = set()
+    for part in (b"old", b"newer"):
+        write(tmp_path / "book", "part.txt", data=part)
+        _, found = await read(tmp_path / "book")
+        digests.add(found.documents["book/page.md"].surroundings)
+    assert len(digests) == 2
+
+
 async def test_configuration_with_windows_line_ends_is_read(tmp_path: Path) -> None:
     write(tmp_path, "mkdocs.yml", data=b"\xef\xbb\xbfsite_name: Book\r\ndocs_dir: src\r\n")
     write(tmp_path, "README.md", "src/a.md")

@@ -26,13 +26,14 @@ from chapterverse.ingestion.navigation import NavigationEntry, entries
 from chapterverse.ingestion.options import SourceOptions, too_large
 from chapterverse.ingestion.readers.asciidoc import project as asciidoc_project
 from chapterverse.ingestion.readers.cleaning import clean_inline
+from chapterverse.ingestion.readers.includes import INCLUDE
 from chapterverse.ingestion.readers.sphinx import project as sphinx_project
 from chapterverse.ingestion.sources.addresses import normalise
 
 _NO_PAGES = frozenset(("node_modules", "__pycache__", "_build", "_static", "_templates"))
 _MAX_CHAPTERS = 8  # parts and chapters above a page
 _MAX_LABEL = 120  # characters of their names
-_INCLUDES = re.compile(rb"--8<--|\{\{#|\{[*!]|^<<<|@include|include|^import |readfile|code_sample", re.MULTILINE)
+_INCLUDES = re.compile(INCLUDE.pattern.encode() + rb"|include|^import |readfile|code_sample", re.MULTILINE)
 
 
 class Folder:
