@@ -48,6 +48,13 @@ def test_relative_link_resolves_to_the_address_of_the_page(
     }
 
 
+def test_link_without_an_extension_is_relative_to_the_page(root: Path) -> None:
+    write(root, "guide.md", "docs/guide.md", "docs/pod.md")
+    found = resolver(root, "hugo", "docs/pod.md")
+    assert found.resolve("../guide/") == f"{BASE}/docs/guide/"
+    assert found.resolve("../guide.md") == f"{BASE}/guide/"
+
+
 def test_mdbook_links_to_another_book_lead_to_its_html(root: Path) -> None:
     found = resolver(root, "mdbook")
     assert found.resolve("../../rover/arm.md#grip") == "https://example.org/rover/arm.html#grip"
@@ -66,7 +73,16 @@ def test_anchors_queries_and_absolute_targets_are_resolved(root: Path) -> None:
 
 @pytest.mark.parametrize(
     "target",
-    ["javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "path:../x", "", "x" * 3000, "https://[HOST]/x.png", "//[IP]:80/"],
+    [
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "file:///etc/passwd",
+        "path:../x",
+        "",
+        "x" * 3000,
+        "https://[HOST]/x.png",
+        "//[IP]:80/",
+    ],
 )
 def test_unsafe_or_invalid_target_is_dropped(root: Path, target: str) -> None:
     assert resolver(root, "plain").resolve(target) == ""

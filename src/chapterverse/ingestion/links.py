@@ -127,7 +127,8 @@ class Links:
         )
         near_page = posixpath.normpath(posixpath.join(page, path)) if is_folder else near_file
         from_root = posixpath.normpath(path)  # as in Docusaurus
-        return [place for place in dict.fromkeys((near_file, near_page, from_root)) if not place.startswith("..")]
+        near = (near_file, near_page) if posixpath.splitext(path)[1] else (near_page, near_file)
+        return [place for place in dict.fromkeys((*near, from_root)) if not place.startswith("..")]
 
     def _is_below(self, path: str) -> bool:
         tree = self.document.tree

@@ -70,7 +70,8 @@ class Folder:
                 raise IngestionError(f"no readable file in {place}; supported are {' '.join(readable_extensions())}")
 
     async def documents(self, known: Mapping[str, PageRecord]) -> AsyncGenerator[Fetched, None]:
-        """The outcomes of all files: files before folders, by name, `index` first. `known` is not used: reading files is cheap."""
+        """The outcomes of all files: files before folders, by name, `index` first. `known` is not used, because reading
+        files is cheap."""
         self.complete = False
         self._surroundings = ""
         links.forget()

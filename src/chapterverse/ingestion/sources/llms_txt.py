@@ -19,8 +19,8 @@ def is_listing(address: str) -> bool:
 
 
 def listed(text: str, address: str = "") -> list[str]:
-    """The listed targets in order, each once. They are resolved against `address` if it is given. Only web addresses are
-    normalised; invalid ones are left out."""
+    """The listed targets in order, each once, resolved against `address` if it is given. Invalid web addresses are left
+    out."""
     found = (link[1].partition("#")[0] for link in _LINK.finditer(text))
     targets = (normalise(target, page=address) if address or _WEB.match(target) else target for target in found)
     return list(dict.fromkeys(filter(None, targets)))[:_MAX_PAGES]

@@ -28,6 +28,7 @@ class Listing:
 
     @property
     def complete(self) -> bool:
+        """Whether all sitemaps could be read."""
         return not self.failed
 
 

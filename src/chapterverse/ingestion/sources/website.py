@@ -1,4 +1,5 @@
-"""A website as a source: robots.txt, the start page, then the pages of the sitemap or, without a complete one, linked pages.
+"""A website as a source: robots.txt, the start page, then the pages of the sitemap and, if that is not complete, linked
+pages.
 
 A page that no longer exists (HTTP 404 or 410) has no outcome; `complete` says whether pages without an outcome no
 longer exist.
