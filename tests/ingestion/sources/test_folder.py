@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from chapterverse.errors import IngestionError
+from chapterverse.ingestion.document import Skipped
 from chapterverse.ingestion.options import Generator, SourceOptions
 from chapterverse.ingestion.sources.folder import Folder
 from tests.ingestion.sources.site import Outcomes, collect
@@ -169,6 +170,9 @@ async def test_file_name_that_is_not_utf8_is_reported(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"book/b\xe4r.md")).touch()
     _, found = await read(tmp_path / "book")
     assert found.failed == {"book/b?r.md": "the file's name is not UTF-8"}
+    (tmp_path / os.fsdecode(b"book/b\xf6r.md")).touch()
+    same = [page.why async for page in Folder(tmp_path / "book", PLAIN).documents({}) if isinstance(page, Skipped)]
+    assert same == ["same address as b?r.md"]
 
 
 async def test_include_exclude_and_max_pages(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ class Folder:
             if isinstance(outcome, Skipped):
                 left_out.append((place, outcome))
             elif twin := taken.get(outcome.url):
-                yield Skipped(self._name(place), f"same address as {twin}")
+                yield Skipped(self._name(place), f"same address as {_readable(twin)}")
             else:
                 taken[outcome.url] = place
                 yield outcome
@@ -271,5 +271,9 @@ class Folder:
 
     def _name(self, path: str) -> str:
         """The name of a file or folder without a page, for the ledger."""
-        readable = path.encode(errors="replace").decode()
-        return readable if self._file else f"{self._layout.name}/{readable}"
+        return _readable(path) if self._file else f"{self._layout.name}/{_readable(path)}"
+
+
+def _readable(path: str) -> str:
+    """A path as a text that can be printed, also if it is not UTF-8."""
+    return path.encode(errors="replace").decode()
