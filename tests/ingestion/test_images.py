@@ -26,7 +26,7 @@ def test_images_of_the_folder_are_copied(tmp_path: Path, base: str) -> None:
     tree = Tree(str(tmp_path / "book/docs"), base, "book", within=str(tmp_path / "book"))
     start = base or "book"
     logo = "https://b.test/logo.svg" if base else "book/static/logo.svg"
-    found = [f"{start}/img/a%20b.png", logo]
+    found = [f"{start}/img/a%20b.png", logo, f"{start}/img/a%20b.png?raw=true", f"{logo}#only-light"]
     others = [
         f"{start}/notes.txt",
         f"{start}/link.png",

@@ -48,6 +48,13 @@ def test_relative_link_resolves_to_the_address_of_the_page(
     }
 
 
+def test_link_without_an_extension_is_relative_to_the_page(root: Path) -> None:
+    write(root, "guide.md", "docs/guide.md", "docs/pod.md")
+    found = resolver(root, "hugo", "docs/pod.md")
+    assert found.resolve("../guide/") == f"{BASE}/docs/guide/"
+    assert found.resolve("../guide.md") == f"{BASE}/guide/"
+
+
 def test_mdbook_links_to_another_book_lead_to_its_html(root: Path) -> None:
     found = resolver(root, "mdbook")
     assert found.resolve("../../rover/arm.md#grip") == "https://example.org/rover/arm.html#grip"
@@ -65,7 +72,17 @@ def test_anchors_queries_and_absolute_targets_are_resolved(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "path:../x", "", "x" * 3000]
+    "target",
+    [
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "file:///etc/passwd",
+        "path:../x",
+        "",
+        "x" * 3000,
+        "https://[HOST]/x.png",
+        "//[IP]:80/",
+    ],
 )
 def test_unsafe_or_invalid_target_is_dropped(root: Path, target: str) -> None:
     assert resolver(root, "plain").resolve(target) == ""
@@ -76,7 +93,8 @@ def test_links_without_a_base_url_stay_inside_the_folder(root: Path) -> None:
     found = resolver(root, "plain", base="")
     assert found.resolve("use.mdx#x") == "book/guide/use.mdx#x"
     assert found.resolve("../../../etc/passwd") == found.resolve("gone.md") == ""
-    assert found.resolve("/logo.svg") == "book/static/logo.svg"
+    assert found.resolve("/logo.svg") == found.resolve("@site/static/logo.svg") == "book/static/logo.svg"
+    assert resolver(root, "docusaurus").resolve("@site/static/logo.svg") == "https://example.org/logo.svg"
 
 
 def test_slug_is_used_for_the_page_and_for_links_to_it(root: Path) -> None:
@@ -88,6 +106,32 @@ def test_slug_is_used_for_the_page_and_for_links_to_it(root: Path) -> None:
     page = compose(document, read(document)[0])
     assert page.url == f"{BASE}/api/@me/ref"
     assert [mark.target for mark in page.marks] == [f"{BASE}/guide/use"]
+
+
+@pytest.mark.parametrize(
+    ("generator", "path", "front", "address"),
+    [
+        ("docusaurus", "guide/01-setup.md", "id: start", "guide/start"),
+        ("docusaurus", "guide/index.md", "id: home", "guide/"),
+        ("docusaurus", "guide/index.md", "slug: overview", "guide/overview"),
+        ("docusaurus", "2.0-release.md", "slug: release", "release"),
+        ("docusaurus", "index.md", "slug: /", ""),
+        ("docusaurus", "guide/use.mdx", "slug: no slug?", "guide/use"),
+        ("hugo", "guide/use.md", "slug: usage", "guide/usage/"),
+        ("hugo", "guide/use.md", "id: usage", "guide/use/"),
+        ("starlight", "guide/use.md", "slug: usage", "usage/"),
+        ("mkdocs", "guide/use.md", "id: 42", "guide/use/"),
+        ("vitepress", "guide/use.md", "slug: usage", "guide/use.html"),
+    ],
+)
+def test_slug_follows_the_rules_of_the_generator(
+    root: Path, generator: Generator, path: str, front: str, address: str
+) -> None:
+    (root / path).write_text(f"\ufeff---\n{front}\n---\n# R\n\ntext", encoding="utf-8")
+    tree = Tree(str(root), BASE, "book", generator)
+    document = Document(page_address(tree, path), path, "book", "markdown", (root / path).read_bytes(), tree=tree)
+    assert compose(document, read(document)[0]).url == f"{BASE}/{address}"
+    assert resolver(root, generator, "api/ref.md").resolve(f"path:{path}") == f"{BASE}/{address}"
 
 
 def test_marks_have_resolved_targets_and_unsafe_links_are_text(root: Path) -> None:
@@ -105,4 +149,5 @@ def test_marks_have_resolved_targets_and_unsafe_links_are_text(root: Path) -> No
 def test_links_of_a_web_page_are_relative_to_its_address() -> None:
     found = Links(Document("https://b.test/a/b", "a/b", "s", "html", b""), "https://b.test/a/b")
     assert found.resolve("../c#d") == "https://b.test/c#d"
+    assert found.resolve("https://[HOST]/x.png") == found.resolve("//[HOST]/x.png") == ""
     assert found.resolve("path:x.md") == ""

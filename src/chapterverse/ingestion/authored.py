@@ -11,9 +11,12 @@ from chapterverse.ingestion.readers import frontmatter
 _CATEGORY: Final = ("_category_.json", "_category_.yml", "_category_.yaml")  # Docusaurus
 _SECTION: Final = "_index.md"  # Hugo: the index page of a folder
 _FRONT_MATTER: Final = 200_000  # characters at the start of a file in which front matter is looked for
-_UNPUBLISHED = r"^{}:[ \t]*\n(?:[ \t-].*\n)*?[ \t-]+render:[ \t]*['\"]?(?:never|false)\b"
-_NO_PAGE: Final = re.compile(_UNPUBLISHED.format("_?build"), re.MULTILINE)
-_NO_PAGES: Final = re.compile(_UNPUBLISHED.format("cascade"), re.MULTILINE)
+_RENDER: Final = r"[ \t-]*render:[ \t]*['\"]?(?:never|false)\b"
+_NO_PAGE: Final = re.compile(rf"^_?build:[ \t]*\n(?:[ \t-].*\n)*?{_RENDER}", re.MULTILINE)
+_NO_PAGES: Final = re.compile(rf"^{_RENDER}", re.MULTILINE)
+_CASCADE: Final = re.compile(r"^cascade:[ \t]*\n((?:[ \t-].*\n)*)", re.MULTILINE)
+_LIST: Final = re.compile(r"[ \t]*- ")
+_TARGET: Final = re.compile(r"^[ \t]*_?target:", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +38,20 @@ def about(folder: Path) -> FolderNote:
         if (folder / _SECTION).is_file():
             text = _beginning(folder / _SECTION)
             front, body = frontmatter.split(text)
-            return FolderNote(front.number, front.title, not _NO_PAGES.search(text[: len(text) - len(body)]))
+            return FolderNote(front.number, front.title, _publishes(text[: len(text) - len(body)]))
     except (OSError, ValueError):
         pass  # the pages are read even if this file cannot be
     return FolderNote()
+
+
+def _publishes(front: str) -> bool:
+    """Whether Hugo publishes the pages below a folder with this front matter. An entry that names its target is only
+    for some of them."""
+    cascade = _CASCADE.search(front)
+    text = cascade[1] if cascade else ""
+    item = _LIST.match(text)
+    entries = re.split(f"^{item[0]}", text, flags=re.MULTILINE) if item else [text]
+    return not any(_NO_PAGES.search(entry) and not _TARGET.search(entry) for entry in entries)
 
 
 def is_published(text: str) -> bool:
@@ -49,5 +62,5 @@ def is_published(text: str) -> bool:
 
 def _beginning(path: Path) -> str:
     """The beginning of a file, which contains its front matter."""
-    with path.open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8-sig") as file:
         return file.read(_FRONT_MATTER)

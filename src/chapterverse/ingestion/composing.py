@@ -12,7 +12,7 @@ from chapterverse.book import CAPTION, Block, Mark, Page, Section, page_id_for
 from chapterverse.ingestion.anchors import Anchors
 from chapterverse.ingestion.document import NO_ANCHOR, Document, Draft, Part
 from chapterverse.ingestion.inline import extract, plain
-from chapterverse.ingestion.links import Links, with_slug
+from chapterverse.ingestion.links import Links, page_address
 from chapterverse.ingestion.ordering import chapter_of, order_in_navigation, order_of, title_of_path
 from chapterverse.ingestion.prompt_injection import flags_of
 
@@ -177,7 +177,7 @@ def _url(document: Document, draft: Draft) -> str:
     """The address of a draft's page."""
     if draft.subpath:
         return f"{document.url.rstrip('/')}/{draft.subpath}"
-    return with_slug(document.tree, document.url, draft.slug)
+    return page_address(document.tree, document.path, draft.slug) if document.tree and draft.slug else document.url
 
 
 def _without_contents(parts: Sequence[Part], links: Links) -> list[Part]:

@@ -123,7 +123,7 @@ class Draft:
     parts: tuple[Part, ...]
     subpath: str = ""  # for a file with many pages (EPUB): appended to the document's url and path
     number: float | None = None  # position given by the author, such as `sidebar_position`, or in an EPUB's spine
-    slug: str = ""  # address in the front matter (Docusaurus `slug`), a relative or absolute path
+    slug: str = ""  # address in the front matter, relative or absolute, if the generator uses it
 
 
 class Unreadable(Exception):

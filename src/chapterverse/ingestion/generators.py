@@ -1,16 +1,19 @@
 """Detects site generators, and computes the addresses that they give to files.
 
 Uses the default rules of each generator. Only the title and the location of the pages are read from a project's
-configuration. Slugs in the front matter of pages are handled by `links.py` and `composing.py`.
+configuration.
 """
 
+import os
+import posixpath
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from chapterverse.ingestion.anchors import github_slug
 from chapterverse.ingestion.document import AnchorStyle, Format, Generator
+from chapterverse.ingestion.formats import format_of_file
 
 _SCRIPTS = ("js", "ts", "mjs", "cjs", "mts")
 _CONFIGURATIONS: dict[Generator, tuple[str, ...]] = {
@@ -45,10 +48,11 @@ _HUGO_PARAMETER = re.compile(
     r"""^(?:  |\t)?([\w.-]+)[ \t]*[:=][ \t]*(?:"([^"\n]{1,200})"|'([^'\n]{1,200})'|([^\s"'\[{|>#][^\n#]{0,199}))""",
     re.MULTILINE,
 )
-_MAX_CONFIGURATION = 200_000  # bytes
+_MAX_CONFIGURATION = 200_000  # characters
 _LEVELS_UP = 2
+_SOURCES = ("markdown", "mdx", "rst", "asciidoc")
 _OUTPUT = frozenset(("build", "book", "dist", "site", "out", "public"))
-_NUMBER_PREFIX = re.compile(r"(?<!\d)\d{1,12}\s*+[-_.]++\s*+(?=[^-_.\s])")  # 01-intro, 1. intro
+_NUMBER_PREFIX = re.compile(r"\A\d{1,12}\s*+[-_.]++\s*+(?=[^-_.\s])")  # 01-intro, 1. intro
 _DATE_OR_VERSION = re.compile(r"\d+[-_.]\d")  # 2024-05-notes, 7.0-migration: part of the name
 _INDEX = ("index", "readme")
 
@@ -63,8 +67,9 @@ class Layout:
     output: Path | None = None  # the project's folder, in which the generator writes its output
 
     def is_output(self, folder: Path) -> bool:
-        """Whether a folder contains the files that the generator produced."""
-        return folder.parent == self.output and folder.name in _OUTPUT and folder != self.root
+        """Whether a folder contains the files that the generator produced. A chapter may have the same name."""
+        named = folder.parent == self.output and folder.name in _OUTPUT and folder != self.root
+        return named and not any(format_of_file(name) in _SOURCES for _, _, names in os.walk(folder) for name in names)
 
 
 def lay_out(folder: Path, wanted: Generator) -> Layout:
@@ -153,8 +158,8 @@ def _configurations(project: Path, generator: Generator) -> Iterator[tuple[str, 
     """The name and the text of each configuration file of a project."""
     for name in _CONFIGURATIONS.get(generator, ()):
         try:
-            with (project / name).open("rb") as file:
-                yield name, file.read(_MAX_CONFIGURATION).decode("utf-8", "replace")
+            with (project / name).open(encoding="utf-8-sig", errors="replace") as file:
+                yield name, file.read(_MAX_CONFIGURATION)
         except OSError:
             continue
 
@@ -195,7 +200,7 @@ def _docusaurus(folders: str, _: str, stem: str) -> str:
 
 def _unnumbered(name: str) -> str:
     """A name without its number for sorting."""
-    return name if _DATE_OR_VERSION.match(name) else _NUMBER_PREFIX.sub("", name, count=1)
+    return name if _DATE_OR_VERSION.match(name) else _NUMBER_PREFIX.sub("", name)
 
 
 _ADDRESSES: dict[Generator, Callable[[str, str, str], str]] = {
@@ -207,6 +212,25 @@ _ADDRESSES: dict[Generator, Callable[[str, str, str], str]] = {
     "starlight": _starlight,
     "sphinx": lambda _, prefix, stem: f"{prefix}{stem}.html",
 }
+
+
+def slug_in(values: Mapping[str, str], path: str, generator: Generator) -> str:
+    """The address, or a part of it, that the front matter of a page sets by the rules of the generator, if any."""
+    if generator not in ("docusaurus", "hugo", "starlight") or (generator == "hugo" and path.endswith("_index.md")):
+        return ""
+    is_named = generator == "docusaurus" and not f"/{address_of(path, 'markdown', generator)}".endswith("/")
+    return values.get("slug") or (values.get("id", "") if is_named else "")
+
+
+def with_slug(address: str, slug: str, generator: Generator) -> str:
+    """A page's address, relative to the site, with its slug."""
+    if generator == "starlight":
+        return f"{slug.strip('/')}/".lstrip("/")
+    if slug.startswith("/"):
+        return slug[1:]
+    if generator == "hugo":  # a folder for each page
+        return f"{posixpath.join(posixpath.dirname(address.rstrip('/')), slug)}/"
+    return posixpath.join(posixpath.dirname(address), slug)
 
 
 def anchors_of(form: Format, generator: Generator) -> AnchorStyle:

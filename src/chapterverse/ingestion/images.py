@@ -79,6 +79,7 @@ def find_image(tree: Tree, address: str) -> Path | None:
 def _places(tree: Tree, address: str) -> Iterator[Path]:
     root, within = Path(tree.root), Path(tree.within or tree.root)
     start = f"{tree.base or tree.name}/"
+    address = re.split("[?#]", address, maxsplit=1)[0]  # a.png?raw=true, a.png#only-light
     if address.startswith(start):
         below = unquote(address.removeprefix(start)).lstrip("/")
         yield root / below

@@ -9,12 +9,13 @@ import posixpath
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Final
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
-from chapterverse.ingestion.document import Document, Tree
+from chapterverse.ingestion.document import Document, Generator, Tree
 from chapterverse.ingestion.formats import format_of_file
-from chapterverse.ingestion.generators import address_of
+from chapterverse.ingestion.generators import address_of, slug_in, with_slug
 
 PATH: Final = "path:"
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
@@ -23,7 +24,7 @@ _PAGE_ENDINGS = (".md", ".mdx", ".rst", ".adoc", ".html", ".markdown")
 _INDEXES = ("index.md", "index.mdx", "README.md", "_index.md", "index.rst", "index.html")
 _WEB_ENDINGS = (".html", ".htm", ".md", ".mdx")  # a link may point to the generated page instead of the file
 _MAX_TARGET = 2_000  # characters
-_HEAD = 20_000  # bytes of a file in which front matter is looked for
+_HEAD = 20_000  # characters of a file in which front matter is looked for
 _SLUG = re.compile(r"/?[\w.~@-]+(?:/[\w.~@-]+)*/?|/")
 
 
@@ -34,17 +35,8 @@ def page_address(tree: Tree, path: str, slug: str = "") -> str:
         readable = path.encode(errors="replace").decode()
         return f"{tree.name}/{readable}" if tree.name else readable
     below = path if form is None else address_of(path, form, tree.generator)
-    return with_slug(tree, f"{tree.base}/{quote(below, errors='replace')}", slug)
-
-
-def with_slug(tree: Tree | None, url: str, slug: str) -> str:
-    """The address with its last part replaced by the slug; a slug that begins with a slash is relative to the root."""
-    stem, _, last = url.rstrip("/").rpartition("/")
-    if not _SLUG.fullmatch(slug) or "://" not in stem:
-        return url
-    if slug.startswith("/"):
-        return f"{tree.base}{slug}" if tree and tree.base else url
-    return url if "." in last else f"{stem}/{slug}{'/' if url.endswith('/') else ''}"
+    below = quote(below, errors="replace")
+    return f"{tree.base}/{with_slug(below, slug, tree.generator) if _SLUG.fullmatch(slug) else below}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +48,14 @@ class Links:
 
     def resolve(self, target: str) -> str:
         """The address of a target; empty if it cannot be resolved."""
-        target = target.strip()
+        try:
+            found = self._resolve(target.strip())
+            urlsplit(found)
+        except ValueError:  # a placeholder for an address: https://[HOST]/
+            return ""
+        return found
+
+    def _resolve(self, target: str) -> str:
         if not target or len(target) > _MAX_TARGET:
             return ""
         if target.startswith("#"):
@@ -77,8 +76,9 @@ class Links:
         path, query, anchor = _split(target)
         if not path:
             return f"{self.url}{query}{anchor}"
-        if path.startswith("@site/"):  # Docusaurus: relative to the project
-            path = path.removeprefix("@site").removeprefix("/docs")
+        if path.startswith("@site/"):  # Docusaurus: relative to the project; static files are published at its root
+            path = path.removeprefix("@site").removeprefix("/docs").removeprefix("/static")
+            target = f"{quote(path)}{query}{anchor}"
         for wanted in self._places(path, tree):
             if found := find_file(tree, wanted):
                 return f"{page_address(tree, found, slug_of(tree, found))}{query}{anchor}"
@@ -127,7 +127,8 @@ class Links:
         )
         near_page = posixpath.normpath(posixpath.join(page, path)) if is_folder else near_file
         from_root = posixpath.normpath(path)  # as in Docusaurus
-        return [place for place in dict.fromkeys((near_file, near_page, from_root)) if not place.startswith("..")]
+        near = (near_file, near_page) if posixpath.splitext(path)[1] else (near_page, near_file)
+        return [place for place in dict.fromkeys((*near, from_root)) if not place.startswith("..")]
 
     def _is_below(self, path: str) -> bool:
         tree = self.document.tree
@@ -149,9 +150,9 @@ def find_file(tree: Tree, path: str) -> str:
 
 def slug_of(tree: Tree, path: str) -> str:
     """The slug in a page's front matter; empty if there is none, or if the book is not published."""
-    if not tree.base or tree.generator not in ("docusaurus", "hugo", "starlight"):
+    if not tree.base:
         return ""
-    return _slug_in(os.path.join(tree.root, path)) if path.endswith((".md", ".mdx")) else ""  # noqa: PTH118
+    return _slug_in(tree.root, path, tree.generator) if path.endswith((".md", ".mdx")) else ""
 
 
 @lru_cache(maxsize=50_000)
@@ -160,12 +161,12 @@ def _is_file(root: str, path: str) -> bool:
 
 
 @lru_cache(maxsize=50_000)
-def _slug_in(place: str) -> str:
+def _slug_in(root: str, path: str, generator: Generator) -> str:
     from chapterverse.ingestion.readers import frontmatter
 
     try:
-        with open(place, "rb") as file:  # noqa: PTH123
-            return frontmatter.split(file.read(_HEAD).decode("utf-8", "replace").replace("\r\n", "\n"))[0].slug
+        with Path(root, path).open(encoding="utf-8-sig", errors="replace") as file:
+            return slug_in(frontmatter.split(file.read(_HEAD))[0].values, path, generator)
     except OSError:
         return ""
 

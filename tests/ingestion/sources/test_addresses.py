@@ -93,6 +93,7 @@ def test_place_accepts_only_addresses_of_the_site() -> None:
         assert site.place(outside) == ""
     assert site.path_of("https://example.org/docs/ros2/nodes/") == "ros2/nodes"
     assert site.path_of("https://example.org/docs/") == "index"
+    assert site.path_of("https://example.org/docs/%E6%95%99/a") == "教/a"
 
 
 def test_site_follows_a_redirected_start_page() -> None:

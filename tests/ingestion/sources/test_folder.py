@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from chapterverse.errors import IngestionError
+from chapterverse.ingestion.document import Skipped
 from chapterverse.ingestion.options import Generator, SourceOptions
 from chapterverse.ingestion.sources.folder import Folder
 from tests.ingestion.sources.site import Outcomes, collect
@@ -74,10 +75,16 @@ async def test_hugo_files_that_are_only_included_are_no_pages(tmp_path: Path) ->
     (tmp_path / "site/content/parts/_index.md").write_text(
         "---\ncascade:\n- build:\n    list: never\n    render: never\n---\n"
     )
-    (tmp_path / "site/content/b.md").write_text("---\ntitle: B\nbuild:\n  render: never\n---\nText.")
+    (tmp_path / "site/content/b.md").write_bytes(b"---\r\ntitle: B\r\nbuild:\r\n  render: never\r\n---\r\nText.")
+    (tmp_path / "site/content/d").mkdir()
+    (tmp_path / "site/content/d/_index.md").write_text(
+        "\ufeff---\ntitle: D\ncascade:\n  - _target:\n      path: /x/**\n    build:\n      render: never\n---\nText.",
+        encoding="utf-8",
+    )
     (tmp_path / "site/content/c.md").write_text('Rover {{< param "rover_version" >}}; build:\n  render: never')
     _, found = await read(tmp_path / "site")
-    assert set(found.documents) == {"site/page.md", "site/c.md"}
+    assert set(found.documents) == {"site/page.md", "site/c.md", "site/d/_index.md"}
+    assert found.documents["site/d/_index.md"].chapters == ("D",)
     assert set(found.skipped) == {"site/b.md", "site/parts/_index.md", "site/parts/deep/a.md"}
     assert found.documents["site/c.md"].settings == {"rover_version": "2.1"}
 
@@ -163,6 +170,9 @@ async def test_file_name_that_is_not_utf8_is_reported(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"book/b\xe4r.md")).touch()
     _, found = await read(tmp_path / "book")
     assert found.failed == {"book/b?r.md": "the file's name is not UTF-8"}
+    (tmp_path / os.fsdecode(b"book/b\xf6r.md")).touch()
+    same = [page.why async for page in Folder(tmp_path / "book", PLAIN).documents({}) if isinstance(page, Skipped)]
+    assert same == ["same address as b?r.md"]
 
 
 async def test_include_exclude_and_max_pages(tmp_path: Path) -> None:
@@ -175,6 +185,9 @@ async def test_include_exclude_and_max_pages(tmp_path: Path) -> None:
     folder, found = await read(tmp_path / "book", replace(PLAIN, max_pages=2))
     assert len(found.documents) == 2
     assert list(found.skipped.values()) == ["limit of 2 pages reached; 4 files were not read"]
+    assert not folder.complete
+    folder, found = await read(tmp_path / "book", replace(PLAIN, exclude=("other/*", "part/[01].md"), max_pages=2))
+    assert set(found.documents) == {"book/part/2.md", "book/part/3.md"}
     assert not folder.complete
 
 
@@ -197,6 +210,8 @@ def addressed(generator: Generator) -> SourceOptions:
                 "03-log/2024-05-notes.md": "log/2024-05-notes",
                 "03-log/7.0-migration.md": "log/7.0-migration",
                 "03-log/42.md": "log/42",
+                "module-1-ros2/part-1-intro.md": "module-1-ros2/part-1-intro",
+                "module-1-ros2/v1.2.md": "module-1-ros2/v1.2",
                 "extra/manual.pdf": "extra/manual.pdf",
                 "extra/two words & ü.md": "extra/two%20words%20%26%20%C3%BC",
             },
@@ -229,7 +244,11 @@ async def test_second_file_with_the_same_address_is_skipped(tmp_path: Path) -> N
     write(tmp_path / "book", "ros2/README.md", "ros2/index.md")
     _, found = await read(tmp_path / "book", addressed("docusaurus"))
     assert set(found.documents) == {"https://example.org/docs/ros2/"}
-    assert found.skipped == {"book/ros2/index.md": "same address as ros2/README.md"}
+    assert found.documents["https://example.org/docs/ros2/"].path == "ros2/index.md"
+    assert found.skipped == {"book/ros2/README.md": "same address as ros2/index.md"}
+    _, found = await read(tmp_path / "book", replace(addressed("docusaurus"), exclude=("*index.md",)))
+    assert found.documents["https://example.org/docs/ros2/"].path == "ros2/README.md"
+    assert found.skipped == {"book/ros2/index.md": "excluded"}
 
 
 @pytest.mark.parametrize(
@@ -251,6 +270,25 @@ async def test_docs_folder_of_a_project_is_read(tmp_path: Path, configuration: s
     assert part.documents["ros2/nodes.md"].anchors == anchors
 
 
+@pytest.mark.parametrize("line", ["- item\n\n  <<< @/part.txt", '-8<- "part.txt"', "{{#include part.txt}}"])
+async def test_page_with_an_include_depends_on_the_other_files(tmp_path: Path, line: str) -> None:
+    write(tmp_path / "book", "page.md", data=f"# Page\n\n{line}\n".encode())
+    digests = set()
+    for part in (b"old", b"newer"):
+        write(tmp_path / "book", "part.txt", data=part)
+        _, found = await read(tmp_path / "book")
+        digests.add(found.documents["book/page.md"].surroundings)
+    assert len(digests) == 2
+
+
+async def test_configuration_with_windows_line_ends_is_read(tmp_path: Path) -> None:
+    write(tmp_path, "mkdocs.yml", data=b"\xef\xbb\xbfsite_name: Book\r\ndocs_dir: src\r\n")
+    write(tmp_path, "README.md", "src/a.md")
+    folder, found = await read(tmp_path)
+    assert {page.path for page in found.documents.values()} == {"a.md"}
+    assert folder.title == "Book"
+
+
 async def test_spelling_of_the_path_does_not_change_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, "textbook/mkdocs.yml", "textbook/docs/page.md", "textbook/other/x.md", "linked-2024/page.md")
     (tmp_path / "linked").symlink_to("linked-2024")
@@ -266,9 +304,10 @@ async def test_spelling_of_the_path_does_not_change_the_name(tmp_path: Path, mon
 
 
 async def test_output_of_the_generator_is_not_read(tmp_path: Path) -> None:
-    write(tmp_path / "book", "conf.py", "index.rst", "build/index.html", "part/build/page.rst")
+    write(tmp_path / "book", "conf.py", "index.rst", "build/html/index.html", "build/html/_sources/index.rst.txt")
+    write(tmp_path / "book", "part/build/page.rst", "site/setup/page.rst")
     _, found = await read(tmp_path / "book")
-    assert set(found.documents) == {"book/index.rst", "book/part/build/page.rst"}
+    assert set(found.documents) == {"book/index.rst", "book/part/build/page.rst", "book/site/setup/page.rst"}
     assert found.documents["book/index.rst"].anchors == "sphinx"
 
 

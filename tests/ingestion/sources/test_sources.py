@@ -66,10 +66,26 @@ async def test_local_llms_txt_lists_files_or_addresses(tmp_path: Path) -> None:
     (tmp_path / "llms.txt").write_text("# Book\n\n- [A](./a.md)\n- [C](b/c.md): the last\n")
     found = await collect(open_source(str(tmp_path / "llms.txt"), OPTIONS).documents({}))
     assert {page.path for page in found.documents.values()} == {"a.md", "b/c.md"}
-    (tmp_path / "llms.txt").write_text("- [A](https://example.org/a)")
-    source = open_source(str(tmp_path / "llms.txt"), OPTIONS)
-    assert isinstance(source, Website)
-    assert source.key == "https://example.org/a"
+    repository = "https://github.example/o/r"
+    for first in ("https://example.org/a", "https://example.org/new", repository, "https://[your-domain]/x"):
+        lines = [f"- [Page]({url})\n" for url in (first, "https://example.org/a", "https://example.org/b", repository)]
+        (tmp_path / "llms.txt").write_text("".join(lines))
+        source = open_source(str(tmp_path / "llms.txt"), OPTIONS)
+        assert isinstance(source, Website)
+        assert source.key == "https://example.org/llms.txt", "the same for every order of the pages"
     (tmp_path / "llms.txt").write_text("nothing")
     with pytest.raises(IngestionError, match="lists no page"):
         open_source(str(tmp_path / "llms.txt"), OPTIONS)
+
+
+async def test_local_llms_txt_lists_files_of_a_project(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "mkdocs.yml").write_text("site_name: Book")
+    for name in ("intro.md", "my page.md", "a[1].md", "other.md"):
+        (tmp_path / "docs" / name).write_text("# Page\n\nText.")
+    (tmp_path / "llms.txt").write_text("- [I](docs/intro.md)\n- [M](/docs/my%20page.md)\n- [A](<docs/a%5B1%5D.md>)\n")
+    spec = str(tmp_path / "llms.txt")
+    found = await collect(open_source(spec, OPTIONS).documents({}))
+    assert {page.path for page in found.documents.values()} == {"intro.md", "my page.md", "a[1].md"}
+    found = await collect(open_source(spec, SourceOptions(include=["*intro.md"])).documents({}))
+    assert {page.path for page in found.documents.values()} == {"intro.md"}

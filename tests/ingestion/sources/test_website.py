@@ -89,27 +89,39 @@ async def test_project_below_the_root_uses_its_own_sitemap(site: Site) -> None:
     assert source.key == f"{site.origin}/project"
 
 
-async def test_missing_sitemap_of_an_index_makes_the_source_incomplete(site: Site) -> None:
-    site.page("/")
-    site.page("/a")
+async def test_links_are_followed_if_a_sitemap_of_an_index_is_missing(site: Site) -> None:
+    site.page("/", "/b")
+    for path in ("/a", "/b"):
+        site.page(path)
     site.sitemap("/1.xml", "/2.xml", index=True, at="/sitemap.xml")
     site.sitemap("/a", at="/1.xml")
     source, found = await read(site)
-    assert set(found.documents) == {"/", "/a"}
+    assert set(found.documents) == {"/", "/a", "/b"}
+    assert found.failed == {"/2.xml": "not a sitemap, but listed as one"}
     assert not source.complete
 
 
-async def test_broken_sitemap_falls_back_to_links_and_is_incomplete(site: Site) -> None:
-    site.page("/", "/a")
-    site.page("/a")
-    for broken in (Answer(status=500), Answer(b"<urlset><url><loc>h", content_type="text/xml")):
-        site.routes["/sitemap.xml"] = broken
-        source, found = await read(site)
-        assert set(found.documents) == {"/", "/a"}
-        assert not source.complete
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [
+        (Answer(status=500), "the sitemap cannot be read: HTTP 500"),
+        (Answer(b"<urlset><url><loc>h", content_type="text/xml"), "the sitemap is not valid XML; only"),
+        (Answer(b"<urlset><url><loc>/a</loc></url><url><loc>/x?a&b</loc></url></urlset>"), "the sitemap is not valid"),
+    ],
+)
+async def test_broken_sitemap_falls_back_to_links_and_is_incomplete(site: Site, broken: Answer, why: str) -> None:
+    site.page("/", "/a", "/b")
+    for path in ("/a", "/b"):
+        site.page(path)
+    site.routes["/sitemap.xml"] = replace(broken, body=broken.body.replace(b"<loc>/", f"<loc>{site.origin}/".encode()))
+    source, found = await read(site)
+    assert set(found.documents) == {"/", "/a", "/b"}
+    assert found.failed["/sitemap.xml"].startswith(why)
+    assert not source.complete
     site.routes["/sitemap.xml"] = Answer(b"<!doctype html><p>one page for all paths")
-    source, _ = await read(site)
+    source, found = await read(site)
     assert source.complete
+    assert not found.failed
 
 
 async def test_links_are_followed_breadth_first_inside_the_start_path(site: Site) -> None:
@@ -127,7 +139,7 @@ async def test_links_are_followed_breadth_first_inside_the_start_path(site: Site
 
 
 async def test_robots_txt_is_obeyed(site: Site) -> None:
-    site.text("/robots.txt", "User-agent: *\nDisallow: /\n\nUser-agent: chapterverse\nDisallow: /private\n")
+    site.text("/robots.txt", "\ufeffUser-agent: chapterverse\nDisallow: /private\n\nUser-agent: *\nDisallow: /\n")
     site.page("/", "/private/x", "/a", "/way")
     site.page("/a")
     site.page("/private/x")
@@ -220,6 +232,32 @@ async def test_unchanged_pages_are_reported_without_their_content(site: Site) ->
     assert second.unchanged == {"/a", "/c", "/d"}
     assert set(second.documents) == {"/", "/b"}  # the start page is always read
     assert source.complete
+
+
+async def test_pages_are_read_again_with_another_module_or_after_an_invalid_etag(site: Site) -> None:
+    site.page("/", etag='"1"')
+    site.page("/a", etag='"1"')
+    site.sitemap("/a")
+    _, first = await read(site)
+    _, second = await read(site, options=replace(QUICK, module="ros2"), known=records_of(first))
+    assert second.documents["/a"].module == "ros2"
+    _, third = await read(site, known=records_of(second))
+    assert third.documents["/a"].module == ""
+    wrong = {url: replace(record, etag='"é"') for url, record in records_of(first).items()}
+    assert "/a" in (await read(site, known=wrong))[1].documents
+
+
+async def test_pages_linked_only_from_a_refused_page_are_kept(site: Site) -> None:
+    site.page("/", "/toc", "/github")
+    site.page("/toc", "/a")
+    site.page("/a")
+    site.redirect("/github", "https://github.example/")
+    source, first = await read(site)
+    assert source.complete
+    site.redirect("/toc", "https://status.example/", 302)
+    source, found = await read(site, known=records_of(first))
+    assert set(found.skipped) == {"/toc", "/github"}
+    assert not source.complete
 
 
 async def test_pages_that_failed_are_found_again_through_unchanged_pages(site: Site) -> None:
@@ -318,6 +356,30 @@ async def test_canonical_copies_are_read_once(site: Site) -> None:
     assert found.skipped == {"/a/print": f"same page as {site.origin}/a"}
 
 
+@pytest.mark.parametrize("first", ["/v1", "/v2"])
+async def test_copy_of_a_page_that_is_not_read_is_read(site: Site, first: str) -> None:
+    def canonical(path: str) -> str:
+        return f'<link rel="canonical" href="{path}">'
+
+    linked = ["/excluded", "/forbidden", "/gone", "/pretty", "/new"]
+    site.page("/", first, "/v1", "/v2", *(f"/copy{path}" for path in linked), *(f"{path}.html" for path in linked))
+    site.page("/v1", head=canonical("/v2"))
+    site.page("/v2", head=canonical("/v1"))
+    for path in linked:
+        site.page(f"/copy{path}", head=canonical(f"{path}.html"))
+    site.redirect("/pretty.html", "/pretty")
+    site.page("/pretty", "/new", head=canonical("/pretty.html"))
+    site.redirect("/new.html", "/new")
+    site.page("/new", head=canonical("/new.html"))
+    site.text("/robots.txt", "User-agent: *\nDisallow: /forbidden")
+    source, found = await read(site, options=replace(QUICK, exclude=("excluded*",)))
+    copies = {f"/copy{path}" for path in linked[:3]}
+    assert set(found.documents) - {"/v1", "/v2"} == {"/", "/pretty", "/new", *copies}
+    assert len({"/v1", "/v2"} & set(found.documents)) == 1
+    assert found.skipped.keys() - {"/v1", "/v2"} == {"/excluded.html", "/forbidden.html", "/copy/pretty", "/copy/new"}
+    assert source.complete
+
+
 async def test_content_type_and_extension_give_the_format(site: Site) -> None:
     html = "<h1>Bücher</h1>"
     site.page(
@@ -355,12 +417,17 @@ async def test_content_type_and_extension_give_the_format(site: Site) -> None:
 async def test_declared_encodings_are_converted_if_valid(site: Site) -> None:
     latin = "text/html; charset=ISO-8859-1"
     names_itself = '<meta charset="utf-8"><p>Bücher</p>'.encode()
-    site.page("/", "/page", "/plain", "/odd", "/wrong")
+    russian = '<script charset="utf-8"></script><p>Текст книги'
+    site.page("/", "/page", "/plain", "/odd", "/wrong", "/default", "/script")
     site.routes["/page"] = Answer(names_itself, content_type=latin)  # the meta tag wins over the header
     site.routes["/plain"] = Answer("Bücher".encode("latin-1"), content_type="text/plain; charset=latin-1")
     site.routes["/odd"] = Answer("<p>Bücher".encode(), content_type="text/html; charset=no-such")
     site.routes["/wrong"] = Answer("<p>Bücher".encode("latin-1"), content_type="text/html; charset=utf-8")
+    site.routes["/default"] = Answer("# Bücher".encode(), content_type="text/markdown; charset=iso-8859-1")
+    site.routes["/script"] = Answer(russian.encode("cp1251"), content_type="text/html; charset=windows-1251")
     _, found = await read(site)
+    assert found.documents["/default"].data == "# Bücher".encode()
+    assert found.documents["/script"].data == russian.encode()
     assert found.documents["/page"].data == names_itself
     assert found.documents["/plain"].data == "Bücher".encode()
     assert found.documents["/odd"].data == "<p>Bücher".encode()

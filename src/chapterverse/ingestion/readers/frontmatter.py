@@ -31,7 +31,6 @@ class FrontMatter:
     """The front matter of a page."""
 
     title: str = ""
-    slug: str = ""
     number: float | None = None
     draft: bool = False
     values: Mapping[str, str] = field(default_factory=dict)  # of all its keys, as texts
@@ -50,7 +49,6 @@ def split(text: str) -> tuple[FrontMatter, str]:
         return FrontMatter(), text
     return FrontMatter(
         title=clean_inline(_plain(found.get("title"))),
-        slug=_plain(found.get("slug")) or _plain(found.get("id")),
         number=next((number for name in _NUMBERS if (number := number_of(found.get(name))) is not None), None),
         draft=found.get("draft") is True,
         values={name: _plain(value) for name, value in found.items()},

@@ -12,7 +12,7 @@ from chapterverse.ingestion.inclusion import Included, Inclusion
 from chapterverse.ingestion.limits import whole_number
 from chapterverse.ingestion.readers import frontmatter
 
-_ANY = re.compile(r"8<-|\{\{#|\{[*!]|^[ \t]*<<<|@include|\{\{[<%]\s*(?:include|readfile|code_sample)", re.MULTILINE)
+INCLUDE = re.compile(r"8<-|\{\{#|\{[*!]|^[ \t]*<<<|@include|\{\{[<%]\s*(?:include|readfile|code_sample)", re.MULTILINE)
 _FENCE = re.compile(r"[ \t>]*+(?:[-*+]|\d{1,9}[.)])?[ \t]*+(`{3,}+|~{3,}+)")
 _SNIPPET = re.compile(r"""(?P<indent>[ \t]*)(?P<escape>;?)-+8<-+[ \t]+["'](?P<name>[^"']+)["'][ \t]*""")
 _SNIPPET_FENCE = re.compile(r"(?P<indent>[ \t]*)-+8<-+[ \t]*")
@@ -48,7 +48,7 @@ _HUGO_ROOTS = ("includes", "examples", "en/examples")
 
 def expand(text: str, inclusion: Inclusion) -> str:
     """Replace every include by its text."""
-    if not _ANY.search(text):
+    if not INCLUDE.search(text):
         return text
     return "\n".join(_Expansion(inclusion).lines(text))
 
@@ -155,7 +155,7 @@ class _Expansion:
         text = "\n".join(_selected(included.text, part or meta))
         if not raw:
             text = frontmatter.split(text)[1]
-        if _ANY.search(text):
+        if INCLUDE.search(text):
             with self._inclusion.inside(included):
                 text = "\n".join(self.lines(text))
         for line in text.strip("\n").split("\n"):

@@ -21,6 +21,7 @@ from mdit_py_plugins.footnote import footnote_plugin
 
 from chapterverse.book import MarkKind
 from chapterverse.ingestion.document import Document, Draft, Generator, NothingToRead, Part, Unreadable
+from chapterverse.ingestion.generators import slug_in
 from chapterverse.ingestion.inclusion import Inclusion
 from chapterverse.ingestion.inline import formula
 from chapterverse.ingestion.ordering import title_of_path
@@ -76,7 +77,8 @@ def read(document: Document) -> list[Draft]:
     except RecursionError as error:
         raise Unreadable("nested too deeply") from error
     title = _shown_title(parts, document) or matter.title or _named_title(document)
-    return [Draft(title, parts, number=matter.number, slug=matter.slug)]
+    slug = slug_in(matter.values, document.path, document.tree.generator if document.tree else "plain")
+    return [Draft(title, parts, number=matter.number, slug=slug)]
 
 
 def _shown_title(parts: Sequence[Part], document: Document) -> str:

@@ -2,17 +2,22 @@
 
 import glob
 import os
+import posixpath
+from collections import Counter
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import unquote
 
 from chapterverse.book import PageRecord
 from chapterverse.errors import IngestionError
 from chapterverse.ingestion.document import Fetched
+from chapterverse.ingestion.generators import lay_out
 from chapterverse.ingestion.options import SourceOptions
+from chapterverse.ingestion.sources.addresses import Site
 from chapterverse.ingestion.sources.folder import Folder
-from chapterverse.ingestion.sources.llms_txt import MAX_BYTES, is_listing, listed
+from chapterverse.ingestion.sources.llms_txt import MAX_BYTES, NAME, is_listing, listed
 from chapterverse.ingestion.sources.website import Website
 
 __all__ = ["Source", "SourceOptions", "open_source"]
@@ -74,8 +79,12 @@ def _by_list(path: Path, options: SourceOptions) -> Source:
     with path.open("rb") as file:
         named = listed(file.read(MAX_BYTES).decode("utf-8", "replace"))
     if web := [target for target in named if target.startswith(("http://", "https://"))]:
-        return Website(web[0], options, web)
-    files = tuple(glob.escape(target.removeprefix("./")) for target in named)
-    if not files:
+        origins = Counter(Site.around(target).origin for target in web)
+        return Website(f"{origins.most_common(1)[0][0]}/{NAME}", options, web)
+    root = lay_out(path.parent, options.generator).root
+    files = [posixpath.normpath(unquote(target).lstrip("/")) for target in named]
+    files += [os.path.relpath(path.parent.absolute() / name, root) for name in files]
+    wanted = tuple(glob.escape(name) for name in dict.fromkeys(files) if options.wants(name))
+    if not wanted:
         raise IngestionError(f"{path} lists no page")
-    return Folder(path.parent, replace(options, include=files))
+    return Folder(path.parent, replace(options, include=wanted))

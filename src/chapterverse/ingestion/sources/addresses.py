@@ -3,7 +3,7 @@
 import posixpath
 import re
 from dataclasses import dataclass
-from urllib.parse import quote, urljoin, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urljoin, urlsplit, urlunsplit
 
 _TRACKING = re.compile(r"(utm_[^=]*|gclid|fbclid|mc_cid|mc_eid)(=|$)", re.IGNORECASE)
 _ESCAPE = re.compile(r"%[0-9a-fA-F]{2}")
@@ -77,7 +77,7 @@ class Site:
 
     def path_of(self, url: str) -> str:
         """The path of a page relative to the part that is read."""
-        return urlsplit(url).path.removeprefix(self.scope).strip("/") or "index"
+        return unquote(urlsplit(url).path.removeprefix(self.scope)).strip("/") or "index"
 
 
 def _host(url: str) -> str:

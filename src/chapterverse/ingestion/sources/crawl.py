@@ -7,6 +7,7 @@ import asyncio
 import re
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from chapterverse.book import PageRecord
@@ -26,7 +27,7 @@ _NOT_PAGES = re.compile(  # links that are not followed
     r"|avi|wav|ogg|woff2?|ttf|eot|docx?|pptx?|xlsx?|csv)$",
     re.IGNORECASE,
 )
-_NAMES_ENCODING = re.compile(rb"charset|encoding\s*=", re.IGNORECASE)
+_NAMES_ENCODING = re.compile(rb"<(?:meta\b[^>]*charset|\?xml\b[^>]*encoding)\s*=", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +45,26 @@ class Crawl:
     """One crawl of a site. `complete` is valid after `run` has ended."""
 
     def __init__(
-        self, fetcher: Fetcher, site: Site, source: str, options: SourceOptions, known: Mapping[str, PageRecord]
+        self,
+        fetcher: Fetcher,
+        site: Site,
+        source: str,
+        options: SourceOptions,
+        known: Mapping[str, PageRecord],
+        *,
+        follow: bool,
     ) -> None:
         self._fetcher = fetcher
         self._site = site
         self._source = source
         self._options = options
         self._known = known
-        self._follow = False
+        self._follow = follow
         self._frontier: deque[str] = deque()
         self._seen: set[str] = set()  # identities of all addresses that were in the frontier
-        self._published: set[str] = set()  # identities of all pages that were returned
+        self._pending: set[str] = set()  # identities of the addresses in the frontier and of the running requests
+        self._read: set[str] = set()  # identities of all pages whose text was returned
+        self._copies: dict[str, list[str]] = {}  # identity of a pending page → addresses of its copies
         self._started = self._had = self._missed = 0
         self._patience = _PATIENCE
         self._blind = False  # whether there may be unseen pages
@@ -65,8 +75,7 @@ class Crawl:
         return not self._blind and self._had >= self._missed
 
     async def run(self, first: Reply | None, listed: Sequence[str]) -> AsyncGenerator[Fetched, None]:
-        """Fetch every listed page or, without a list, every page that can be reached from the first one."""
-        self._follow = not listed
+        """Fetch the listed pages and, with `follow`, every page that can be reached from these or the first one."""
         if first is not None:
             self._seen.add(identity(first.url))
             self._started += 1
@@ -85,6 +94,7 @@ class Crawl:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
+        self._frontier.extend(copy for copies in self._copies.values() for copy in copies)
         if self._frontier:
             self._blind = True
             yield self._rest()
@@ -108,6 +118,7 @@ class Crawl:
         try:
             reply = await self._fetcher.get_page(url, None if self._follow else self._conditions)
         except (Refused, RefusedAddress) as refusal:
+            self._blind = self._blind or (self._follow and url in self._known)  # the links of an earlier page
             return _Visit(url, Skipped(url, str(refusal)))
         except Unavailable as failure:
             gone = failure.status in _GONE
@@ -120,10 +131,11 @@ class Crawl:
         return await self._understand(url, reply)
 
     def _conditions(self, url: str) -> dict[str, str]:
-        """Headers for a conditional request. Not used if links must be followed, because a 304 has no links."""
-        record = self._known.get(url)
+        """Headers for a conditional request. Not used if links must be followed, because a 304 has no links, or with a
+        module, because an earlier run may have had another one."""
+        record = None if self._options.module else self._known.get(url)
         headers = {"If-None-Match": record.etag, "If-Modified-Since": record.last_modified} if record else {}
-        return {name: value for name, value in headers.items() if value}
+        return {name: value for name, value in headers.items() if value and value.isascii()}
 
     async def _understand(self, asked: str, reply: Reply) -> _Visit:
         if not self._site.covers(reply.url):
@@ -139,8 +151,8 @@ class Crawl:
             format=form,
             data=_in_utf8(reply, form),
             module=self._options.module,
-            etag=reply.etag,
-            last_modified=reply.last_modified,
+            etag="" if self._options.module else reply.etag,
+            last_modified="" if self._options.module else reply.last_modified,
         )
         outcome = document if self._options.wants(document.path) else Skipped(reply.url, "excluded")
         if form != "html":
@@ -159,28 +171,51 @@ class Crawl:
         if visit.cost:
             self._missed += 1
             self._patience -= visit.cost
+        self._pending.discard(identity(visit.asked))
         outcome = visit.outcome
         if isinstance(outcome, Document | Unchanged):
             self._had += 1
             self._patience = _PATIENCE
-            twin = self._twin(outcome.url, visit.original)
-            self._published.add(identity(outcome.url))
-            if twin:
-                outcome = Skipped(visit.asked, f"same page as {twin}")
+            outcome = self._unless_copy(outcome, visit)
+        elif isinstance(outcome, Failed) and outcome.url in self._known:  # its earlier text is kept
+            self._read.add(identity(outcome.url))
         if outcome is not None:
             yield outcome
+        yield from self._settle_copies(visit.asked)
         linked = [link for link in visit.links if not _NOT_PAGES.search(link)]
         yield from self._add(linked) if self._follow else self._forbidden(linked)
+
+    def _unless_copy(self, page: Document | Unchanged, visit: _Visit) -> Fetched | None:
+        """The page, or the outcome for a copy of another one; None if it has or will have an outcome elsewhere."""
+        twin = self._twin(page.url, visit.original)
+        if twin and identity(twin) not in self._read:
+            self._copies.setdefault(identity(twin), []).append(visit.asked)
+            return None
+        returned = identity(visit.asked) in self._read  # another address redirected to this one
+        self._read |= {identity(visit.asked), identity(page.url)}
+        if twin:
+            return None if returned else Skipped(visit.asked, f"same page as {twin}")
+        return page
+
+    def _settle_copies(self, url: str) -> Iterator[Skipped]:
+        """The outcomes of the copies of a page. If the page was not read, they are fetched again as pages of their own,
+        because their texts were not kept."""
+        for copy in self._copies.pop(identity(url), ()):
+            if identity(url) not in self._read:
+                self._pending.add(identity(copy))
+                self._frontier.append(copy)
+            elif identity(copy) not in self._read:
+                self._read.add(identity(copy))
+                yield Skipped(copy, f"same page as {url}")
 
     def _twin(self, url: str, original: str) -> str:
         """The address under which this page was or will be read; empty if there is none. A canonical link to the site's
         root is ignored, because some sites have it on all pages by mistake."""
-        if identity(url) in self._published:
+        if identity(url) in self._read:
             return url
         name = identity(original)
-        if name in self._seen and name != identity(url) and name != identity(f"{self._site.origin}{self._site.scope}"):
-            return original
-        return ""
+        root = identity(f"{self._site.origin}{self._site.scope}")
+        return original if (name in self._read or name in self._pending) and name not in (identity(url), root) else ""
 
     def _forbidden(self, urls: Iterable[str]) -> Iterator[Fetched]:
         """Outcomes for linked pages that robots.txt forbids."""
@@ -200,6 +235,7 @@ class Crawl:
                 break
             self._seen.add(identity(url))
             if self._options.wants(self._site.path_of(url)):
+                self._pending.add(identity(url))
                 self._frontier.append(url)
             else:
                 excluded.append(Skipped(url, "excluded"))
@@ -207,11 +243,11 @@ class Crawl:
 
 
 def _in_utf8(reply: Reply, form: Format) -> bytes:
-    """Convert a text from the encoding in the server's header to UTF-8. An HTML page that names its own encoding is not
-    changed, because the header is often a default for all files."""
+    """Convert a text from the encoding in the server's header to UTF-8. A text that is UTF-8, and an HTML page that
+    names its own encoding, are not changed, because the header is often a default for all files."""
     if form in PACKED or (form == "html" and _NAMES_ENCODING.search(reply.data, 0, 2048)):
         return reply.data
-    try:
-        return reply.data.decode(reply.charset or "utf-8").encode()
-    except (LookupError, UnicodeError):
-        return reply.data
+    for encoding in (reply.charset if reply.data.isascii() else "", "utf-8", reply.charset):
+        with suppress(LookupError, UnicodeError):
+            return reply.data.decode(encoding).encode()
+    return reply.data

@@ -26,13 +26,14 @@ from chapterverse.ingestion.navigation import NavigationEntry, entries
 from chapterverse.ingestion.options import SourceOptions, too_large
 from chapterverse.ingestion.readers.asciidoc import project as asciidoc_project
 from chapterverse.ingestion.readers.cleaning import clean_inline
+from chapterverse.ingestion.readers.includes import INCLUDE
 from chapterverse.ingestion.readers.sphinx import project as sphinx_project
 from chapterverse.ingestion.sources.addresses import normalise
 
 _NO_PAGES = frozenset(("node_modules", "__pycache__", "_build", "_static", "_templates"))
 _MAX_CHAPTERS = 8  # parts and chapters above a page
 _MAX_LABEL = 120  # characters of their names
-_INCLUDES = re.compile(rb"--8<--|\{\{#|\{[*!]|^<<<|@include|include|^import |readfile|code_sample", re.MULTILINE)
+_INCLUDES = re.compile(INCLUDE.pattern.encode() + rb"|include|^import |readfile|code_sample", re.MULTILINE)
 
 
 class Folder:
@@ -69,7 +70,8 @@ class Folder:
                 raise IngestionError(f"no readable file in {place}; supported are {' '.join(readable_extensions())}")
 
     async def documents(self, known: Mapping[str, PageRecord]) -> AsyncGenerator[Fetched, None]:
-        """The outcomes of all files: files before folders, by name. `known` is not used: reading files is cheap."""
+        """The outcomes of all files: files before folders, by name, `index` first. `known` is not used, because reading
+        files is cheap."""
         self.complete = False
         self._surroundings = ""
         links.forget()
@@ -82,19 +84,28 @@ class Folder:
             self._places = {path: place for place, path in enumerate(self._entries)}
         self.expected = len(found)
         taken: dict[str, str] = {}  # address → path
+        left_out: list[tuple[str, Skipped]] = []  # with their paths; returned last, because they reserve no address
         blind = False
-        for place in found:
+        for done, place in enumerate(found):
             if not isinstance(place, str):
                 blind = blind or isinstance(place, Failed)
                 yield place
-            elif len(taken) >= self._options.max_pages:
-                left = sum(isinstance(other, str) for other in found) - len(taken)
+                continue
+            if len(taken) >= self._options.max_pages:
+                left = sum(isinstance(other, str) for other in found[done:])
                 yield Skipped(self._name(place), f"limit of {len(taken):,} pages reached; {left:,} files were not read")
-                return
+                blind = True
+                break
+            outcome = await asyncio.to_thread(self._read, place)
+            if isinstance(outcome, Skipped):
+                left_out.append((place, outcome))
+            elif twin := taken.get(outcome.url):
+                yield Skipped(self._name(place), f"same address as {_readable(twin)}")
             else:
-                outcome = await asyncio.to_thread(self._read, place)
-                twin = taken.setdefault(outcome.url, place)
-                yield outcome if twin == place else Skipped(self._name(place), f"same address as {twin}")
+                taken[outcome.url] = place
+                yield outcome
+        for place, skipped in left_out:
+            yield skipped if taken.setdefault(skipped.url, place) == place else replace(skipped, url=self._name(place))
         self.complete = not blind
 
     def image(self, address: str) -> Path | None:
@@ -108,7 +119,7 @@ class Folder:
             here = Path(folder)
             yield from self._linked(here, folders)
             folders[:] = sorted(name for name in folders if not self._ignores(here / name))
-            for name in sorted(files):
+            for name in sorted(files, key=lambda name: (PurePosixPath(name).stem != "index", name)):
                 if format_of_file(name) and not name.startswith("."):
                     yield (here / name).relative_to(self._root).as_posix()
         for error in broken:
@@ -219,8 +230,8 @@ class Folder:
         """The reason if Hugo does not publish a file as a page, because other pages include it; else empty."""
         if self._file or self._layout.generator != "hugo":
             return ""
-        above = all(note.published for note in self._above(path))
-        published = above and (b"build:" not in data or is_published(data.decode("utf-8", "replace")))
+        text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n") if b"build:" in data else ""
+        published = is_published(text) and all(note.published for note in self._above(path))
         return "" if published else "not published by Hugo (render: never)"
 
     def _chapters(self, path: str) -> tuple[str, ...]:
@@ -260,5 +271,9 @@ class Folder:
 
     def _name(self, path: str) -> str:
         """The name of a file or folder without a page, for the ledger."""
-        readable = path.encode(errors="replace").decode()
-        return readable if self._file else f"{self._layout.name}/{readable}"
+        return _readable(path) if self._file else f"{self._layout.name}/{_readable(path)}"
+
+
+def _readable(path: str) -> str:
+    """A path as a text that can be printed, also if it is not UTF-8."""
+    return path.encode(errors="replace").decode()

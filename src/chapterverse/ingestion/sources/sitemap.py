@@ -3,7 +3,7 @@
 import asyncio
 import zlib
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
@@ -21,10 +21,15 @@ _ABSENT = (401, 403, 404, 410)
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The pages that were found. `complete` is False if a part of the sitemaps could not be read."""
+    """The pages that were found."""
 
-    urls: tuple[str, ...]
-    complete: bool
+    urls: tuple[str, ...] = ()
+    failed: Mapping[str, str] = field(default_factory=dict)  # sitemaps that could not be read completely, and why
+
+    @property
+    def complete(self) -> bool:
+        """Whether all sitemaps could be read."""
+        return not self.failed
 
 
 @dataclass(slots=True)
@@ -40,19 +45,19 @@ async def list_pages(fetcher: Fetcher, site: Site, announced: Iterable[str]) -> 
     """The pages of a site from the sitemaps that robots.txt names, or else from sitemaps at the usual addresses; empty
     if no sitemap lists a page of this part of the site."""
     usual = dict.fromkeys((f"{site.origin}{site.scope}/sitemap.xml", f"{site.origin}/sitemap.xml"))
-    complete = True
+    failed: dict[str, str] = {}
     for starts in (list(announced), *([url] for url in usual)):
         listing = await _gather(fetcher, site, starts)
         if listing.urls:
             return listing
-        complete = complete and listing.complete
-    return Listing((), complete)
+        failed |= listing.failed
+    return Listing((), failed)
 
 
 async def _gather(fetcher: Fetcher, site: Site, starts: list[str]) -> Listing:
     urls: dict[str, None] = {}
+    failed: dict[str, str] = {}
     seen: set[str] = set()
-    complete = True
     queue = deque((url, 0) for url in starts)
     while queue:
         address, depth = queue.popleft()
@@ -60,26 +65,35 @@ async def _gather(fetcher: Fetcher, site: Site, starts: list[str]) -> Listing:
         if not url or url in seen or not site.owns(url):
             continue
         if len(seen) >= _MAX_FILES or len(urls) >= _MAX_PAGES or depth > _MAX_DEPTH:
-            return Listing(tuple(urls), complete=False)
+            failed[url] = "not read: the site has too many sitemaps"
+            break
         seen.add(url)
-        sitemap = await _read(fetcher, url)
-        if sitemap is None:
-            complete = complete and depth == 0  # a sitemap listed in an index must exist
+        try:
+            sitemap = await _read(fetcher, url)
+        except Unavailable as failure:
+            failed[url] = f"the sitemap cannot be read: {failure}"
             continue
-        complete = complete and sitemap.is_complete
+        if sitemap is None:
+            if depth:  # a sitemap listed in an index must exist
+                failed[url] = "not a sitemap, but listed as one"
+            continue
+        if not sitemap.is_complete:
+            failed[url] = "the sitemap is not valid XML; only its beginning was read"
         urls.update((page, None) for page in map(site.place, sitemap.pages) if page)
         queue.extend((child, depth + 1) for child in sitemap.children)
-    return Listing(tuple(urls), complete)
+    return Listing(tuple(urls), failed)
 
 
 async def _read(fetcher: Fetcher, url: str) -> Sitemap | None:
-    """Fetch a sitemap. Returns None if there is none, and an empty incomplete one if it cannot be fetched."""
+    """Fetch a sitemap. Returns None if there is none. Raises Unavailable if it cannot be fetched."""
     try:
         reply = await fetcher.get(url, _MAX_BYTES)
     except (Refused, RefusedAddress):
         return None
     except Unavailable as failure:
-        return None if failure.status in _ABSENT else Sitemap()
+        if failure.status in _ABSENT:
+            return None
+        raise
     return await asyncio.to_thread(parse_sitemap, reply.data)
 
 

@@ -1,4 +1,5 @@
-"""A website as a source: robots.txt, the start page, then the pages of the sitemap or, without one, linked pages.
+"""A website as a source: robots.txt, the start page, then the pages of the sitemap and, if that is not complete, linked
+pages.
 
 A page that no longer exists (HTTP 404 or 410) has no outcome; `complete` says whether pages without an outcome no
 longer exist.
@@ -12,7 +13,7 @@ from protego import Protego
 
 from chapterverse.book import PageRecord
 from chapterverse.errors import IngestionError
-from chapterverse.ingestion.document import Fetched, Skipped
+from chapterverse.ingestion.document import Failed, Fetched, Skipped
 from chapterverse.ingestion.formats import format_of_answer
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.sources.addresses import Site, normalise
@@ -54,7 +55,9 @@ class Website:
             self.expected = len(listing.urls) or None
             if isinstance(first, Refused) and self._start not in listing.urls:
                 yield Skipped(self._start, str(first))
-            crawl = Crawl(fetcher, site, self.key, options, known)
+            for address, why in listing.failed.items():
+                yield Failed(address, why)
+            crawl = Crawl(fetcher, site, self.key, options, known, follow=not listing.urls or not listing.complete)
             async with aclosing(crawl.run(first if isinstance(first, Reply) else None, listing.urls)) as pages:
                 async for page in pages:
                     yield page
@@ -67,7 +70,7 @@ class Website:
         if self._listed:
             return self._by_list(site, self._listed)
         first = await self._arrive(fetcher)
-        listing = Listing((), complete=True)
+        listing = Listing()
         if isinstance(first, Reply):
             site = site.moved(first.url)
             if is_listing(first.url) and format_of_answer(first.url, first.content_type) != "html":
@@ -84,7 +87,7 @@ class Website:
         urls = dict.fromkeys(filter(None, map(whole_site.place, addresses)))
         if not urls:
             raise IngestionError(f"{self._start} lists no page of its own site")
-        return None, whole_site, Listing(tuple(urls), complete=True)
+        return None, whole_site, Listing(tuple(urls))
 
     def image(self, _: str) -> Path | None:
         """None: images of a website are not fetched."""
@@ -108,7 +111,7 @@ class Website:
                     f"{site.origin}/robots.txt cannot be read ({failure}); try again later", retryable=True
                 ) from failure
             return []
-        lines = reply.data.decode("utf-8", "replace").splitlines()
+        lines = reply.data.decode("utf-8-sig", "replace").splitlines()
         whole = lines if len(reply.data) < _MAX_ROBOTS else lines[:-1]  # the limit may cut the last line
         rules = Protego.parse("\n".join(whole))
         fetcher.obey(rules)
