@@ -17,6 +17,7 @@ from docutils.parsers.rst import Directive, directives
 from docutils.parsers.rst.directives.parts import Contents
 from docutils.parsers.rst.directives.tables import CSVTable, ListTable
 from docutils.parsers.rst.languages import en as english
+from docutils.parsers.rst.states import SubstitutionDef
 from docutils.statemachine import StringList
 from docutils.utils import unescape
 
@@ -29,10 +30,10 @@ from chapterverse.ingestion.readers.cleaning import pipe_table
 from chapterverse.ingestion.readers.included_lines import dedented, include_lines, literal_lines
 from chapterverse.ingestion.readers.marks import ADMONITIONS
 from chapterverse.ingestion.readers.sphinx.page import DOMAIN, DOMAINS, Surroundings, named_in, surroundings, words
-from chapterverse.ingestion.readers.sphinx.roles import link, prepare_roles
+from chapterverse.ingestion.readers.sphinx.roles import link, prepare_roles, raw_text
 
 _DIRECTIVE_NAME = re.compile(r"^[ \t]*\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?([\w:.+-]{1,60})[ \t]*::", re.MULTILINE)
-_CARD_RULE = re.compile(r"\s*(?:\^{3,}|\+{3,})\s*")
+_CARD_RULE = re.compile(r"(?:\^{3,}|\+{3,})\s*")
 _END_OF_INCLUDE = "chapterverse-end-of-include"
 
 
@@ -180,7 +181,8 @@ class _CodeTab(_Program):
 class _Labelled(_Body):
     def run(self) -> list[nodes.Node]:
         label = [self._label()] if self.arguments else []
-        lines = ["" if _CARD_RULE.fullmatch(line) else line for line in self.content]
+        ruled = self.name in ("card", "grid-item-card")  # between head, body and foot
+        lines = ["" if ruled and _CARD_RULE.fullmatch(line) else line for line in self.content]
         body = self._parsed(nodes.container(), StringList(lines, source="card"))
         return [*label, *body.children]
 
@@ -363,6 +365,8 @@ class _Raw(_Body):
     """Reads HTML like an HTML page, without scripts, styles, headings and hidden text. Leaves out other formats."""
 
     def run(self) -> list[nodes.Node]:
+        if isinstance(self.state, SubstitutionDef):
+            return [raw_text("\n".join(self.content), self._argument())]
         if "html" not in self._argument().split() or "file" in self.options or "url" in self.options:
             return []
         from chapterverse.ingestion.readers import html

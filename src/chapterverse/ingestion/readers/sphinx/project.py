@@ -42,7 +42,7 @@ _MYST_LABEL = re.compile(r"\(([^()\s]+)\)=\s*$")
 _MYST_HEADING = re.compile(r"(#{1,6})[ \t]++(.*?)(?:(?<![ \t#])[ \t]*+#*+)?$")
 _MYST_DIRECTIVE = re.compile(r"\s*+(`{3,}+|~{3,}+|:{3,}+)\{([\w:.-]++)\}[ \t]*+(.*)$")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
-_TITLED = re.compile(r"(.+?)(?<!\s)\s*+<([^<>]++)>", re.DOTALL)
+TITLED = re.compile(r"(.+?)(?<!\s)\s*+(?<![\\\0])<([^<>]++)>", re.DOTALL)  # docutils writes an escape as \0
 _LITERAL = re.compile("code|code-block|sourcecode|parsed-literal|literalinclude|prompt|testcode|testoutput|raw|math")
 _QUOTED = re.compile(r"``[^\n]{0,300}?``|`([^`\n]{1,300}(?:\n[^`\n]{1,300}){0,2})`")
 _ROLE = re.compile(r":[\w:.+-]{1,60}:`([^`]{1,600})`")
@@ -259,8 +259,8 @@ def keys_in(text: str, path: str) -> Iterator[str]:
         yield f"label:{normal_name(target)}"
         yield doc_key(target, folder)
     for quoted in {*_QUOTED.findall(text), *_ROLE.findall(text), *_BUTTON.findall(text)} - {""}:
-        titled = _TITLED.fullmatch(quoted)
-        target = (titled[2] if titled else quoted).strip().lstrip("!")
+        titled = TITLED.fullmatch(quoted)
+        target = (titled[2] if titled else quoted).replace("\\", "").strip().lstrip("!")
         yield f"label:{normal_name(target)}"
         yield f"term:{normal_name(target)}"
         yield doc_key(target, folder)
@@ -387,7 +387,7 @@ class _Search(ABC):
                 tree.numbered = tree.numbered or option[1] == "numbered"
                 tree.backwards = tree.backwards or option[1] == "reversed"
             elif line and not line.startswith(".. "):
-                titled = _TITLED.fullmatch(line)
+                titled = TITLED.fullmatch(line)
                 tree.entries.append((titled[1], titled[2]) if titled else ("", line))
         self.found.toctrees.append(tree)
 
