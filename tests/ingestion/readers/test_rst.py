@@ -222,6 +222,26 @@ def test_tabs_dropdowns_and_unknown_directives_keep_their_text() -> None:
     ]
 
 
+def test_unknown_directives_keep_arguments_that_are_prose() -> None:
+    text = (
+        ".. availability:: Unix, Windows.\n\n.. my-note:: Text on the *first* line\n   and the second.\n\n   More.\n\n"
+        ".. margin:: A title\n\n   Beside.\n\n.. grid:: 1 2 3\n\n   Cells.\n\n.. rst-class:: wide dark\n\n"
+        ".. tutorial:: ./src/a.cpp\n\n.. call:: open path,mode io.open\n"
+    )
+    said = ["Unix, Windows.", "Text on the first line and the second.", "More.", "A title", "Beside.", "Cells."]
+    assert _parts(text) == [("paragraph", one) for one in said]
+
+
+def test_unknown_directives_for_objects_describe_them() -> None:
+    text = (
+        ".. currentmodule:: dis\n\n.. opcode:: NOP\n\n   Does nothing.\n\n.. opcode:: COPY (i)\n\n   Copies.\n\n"
+        ".. coroutinefunction:: sleep(delay)\n\n   Waits.\n"
+    )
+    fields = ["`NOP`\nDoes nothing.", "`COPY (i)`\nCopies.", "`dis.sleep(delay)`\nWaits."]
+    assert _parts(text) == [("field", one) for one in fields]
+    assert _parts(".. opcode:: NOP\n\n   Of another page.\n") == [("paragraph", "Of another page.")]
+
+
 def test_directives_that_need_sphinx_or_other_files_are_left_out() -> None:
     text = (
         "kept\n\n.. toctree::\n\n   a\n   b\n\n.. contents:: Contents\n   :local:\n\n"

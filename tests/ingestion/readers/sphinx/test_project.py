@@ -244,6 +244,12 @@ def test_anchors_of_directives_c_and_cpp_objects(tmp_path: Path) -> None:
     assert objects["cpp:start"] == "_CPPv45starti"
 
 
+def test_coroutines_can_be_linked(tmp_path: Path) -> None:
+    text = "T\n=\n\n.. class:: Stream\n\n   .. coroutinemethod:: read(n=-1)\n"
+    known = _project(tmp_path, {"conf.py": "", "index.rst": text}).references
+    assert known["object:Stream.read"].anchor == "Stream.read"
+
+
 def test_settings_are_evaluated_from_literals(tmp_path: Path) -> None:
     conf = (
         "import os\nuser = 'robots'\ncontext = {'user': user, 'branch': 'main'}\nversion = os.environ['X']\n"

@@ -34,6 +34,14 @@ from chapterverse.ingestion.readers.sphinx.roles import link, prepare_roles, raw
 
 _DIRECTIVE_NAME = re.compile(r"^[ \t]*\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?([\w:.+-]{1,60})[ \t]*::", re.MULTILINE)
 _CARD_RULE = re.compile(r"(?:\^{3,}|\+{3,})\s*")
+# An object with a description: `name(arguments)`, not a sentence, and text below it
+_DESCRIBES = re.compile(
+    r"^([ \t]*+)\.\.[ \t]+([\w:.+-]{1,60})[ \t]*::[ \t]+[A-Za-z_][\w.]*+ ?\([^\n]*+(?<![.!?\s])\n"
+    r"(?:[ \t]*+\n)*+\1[ \t]+\S",
+    re.MULTILINE,
+)
+# A sentence, list or title: punctuation after a word, or a capital letter and a second word
+_PROSE = re.compile(r"[^\W_][)\"'*`]*[.!?:;,](?:\s|$)|^\W*[^\W\d_a-z]\w*\s+[^\W\d_]")
 _END_OF_INCLUDE = "chapterverse-end-of-include"
 
 
@@ -54,8 +62,9 @@ _OBJECTS = words(
 )
 _SHOWN_KINDS = words("class struct union enum enum-class enum-struct enumerator concept type")
 _BARE_OBJECTS = words(
-    "attribute classmethod data decorator decoratormethod describe exception function method object option "
-    "property staticmethod confval envvar event cmdoption"
+    "abstractmethod attribute awaitablefunction awaitablemethod classmethod coroutinefunction coroutinemethod data "
+    "decorator decoratormethod describe exception function method object option property staticmethod confval envvar "
+    "event cmdoption"
 )
 
 
@@ -105,6 +114,14 @@ class _Body(Directive):
     def _number(self, option: str) -> int | None:
         given = self.options.get(option)
         return int(given) if given and re.fullmatch(r"-?\d{1,7}", given) else None
+
+
+class _Unknown(_Body):
+    """Reads the argument of an unknown directive, too, if it is prose; otherwise it may be a style, number or path."""
+
+    def run(self) -> list[nodes.Node]:
+        argument = self._argument()
+        return [*([self._spoken(argument)] if _PROSE.search(argument) else []), *super().run()]
 
 
 class _LeftOut(_Body):
@@ -274,6 +291,13 @@ class _Object(_Body):
         shown = "".join(f"{word.replace('method', '') if word[0] == 's' else word} " for word in signs)
         sign = {"staticmethod": "static ", "decorator": "@", "decoratormethod": "@"}.get(kind, before.get(kind, ""))
         return f"{shown}{sign}{signature}"
+
+
+class _OwnObject(_Object):
+    """An object of a kind that the project's own extension adds."""
+
+    def _shown(self, kind: str, signature: str) -> str:
+        return signature
 
 
 class _Class(_Object):
@@ -532,7 +556,11 @@ def _forgiving(name: str) -> type[Directive]:
 
 def prepare(text: str) -> None:
     """Register every directive and role in a text, so that the text of unknown ones is kept."""
+    objects = {found.lower() for _, found in _DESCRIBES.findall(text)}
     for name in {found.lower() for found in _DIRECTIVE_NAME.findall(text)} - _directives:
-        directives.register_directive(name, _forgiving(name) if name in english.directives else _Body)
-        _directives.add(name)
+        if name in english.directives:
+            directives.register_directive(name, _forgiving(name))
+            _directives.add(name)
+        else:  # differs from page to page
+            directives.register_directive(name, _OwnObject if name in objects else _Unknown)
     prepare_roles(text)
