@@ -30,6 +30,7 @@ from chapterverse.ingestion.readers.cleaning import pipe_table
 from chapterverse.ingestion.readers.included_lines import dedented, include_lines, literal_lines
 from chapterverse.ingestion.readers.marks import ADMONITIONS
 from chapterverse.ingestion.readers.sphinx.page import DOMAIN, DOMAINS, Surroundings, named_in, surroundings, words
+from chapterverse.ingestion.readers.sphinx.project import shown_in_html, toctree_key
 from chapterverse.ingestion.readers.sphinx.roles import link, prepare_roles, raw_text
 
 _DIRECTIVE_NAME = re.compile(r"^[ \t]*\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?([\w:.+-]{1,60})[ \t]*::", re.MULTILINE)
@@ -136,11 +137,11 @@ class _Toctree(_Body):
     """The list of the pages below this one, from the references that `project.py` found."""
 
     def run(self) -> list[nodes.Node]:
-        number, self._around.toctrees = self._around.toctrees, self._around.toctrees + 1
         if "hidden" in self.options:
             return []
         references = self._around.references
-        keys = takewhile(references.__contains__, (f"toctree:{number}:{place}" for place in count()))
+        key = toctree_key("\n".join([*self.arguments, *self.content]).split("\n"), self.options)
+        keys = takewhile(references.__contains__, (f"{key}:{place}" for place in count()))
         pages = [references[key] for key in keys]
         text = "\n".join(f"- {styled('link', page.title, page.address)}" for page in pages if page.title)
         return [read_parts(parts=(Part("list", text, info=CONTENTS),))] if text else []
@@ -469,41 +470,6 @@ class _LargeTable(_Body):
 def _whole_table(rows: Sequence[Sequence[str]], heads: int) -> read_parts:
     text = pipe_table(rows, heads)
     return read_parts(parts=(Part("table", text),) if text else ())
-
-
-_ONLY_WORD = re.compile(r"(\(|\)|[\w.+-]++)")
-
-
-def shown_in_html(expression: str) -> bool:
-    """Whether `only` shows its text in HTML. With an invalid expression it is shown."""
-    words = _ONLY_WORD.findall(expression)[:100]
-
-    def either() -> bool:
-        value = both()
-        while words and words[0] == "or":
-            words.pop(0)
-            value = both() or value
-        return value
-
-    def both() -> bool:
-        value = one()
-        while words and words[0] == "and":
-            words.pop(0)
-            value = one() and value
-        return value
-
-    def one() -> bool:
-        word = words.pop(0) if words else "html"
-        if word == "not":
-            return not one()
-        if word == "(":
-            value = either()
-            if words and words[0] == ")":
-                words.pop(0)
-            return value
-        return word in ("html", "builder_html", "format_html")
-
-    return either()
 
 
 _DIRECTIVES: dict[type[Directive], list[str]] = {

@@ -28,7 +28,6 @@ class Surroundings:
     language: str = ""  # default language of code
     module: str = ""
     classes: int = 0  # open class descriptions
-    toctrees: int = 0  # number of `toctree`s so far
     inclusion: Inclusion | None = None
     tables: list[str] = field(default_factory=list)  # removed from the text (`large_tables.py`)
     opened: list[AbstractContextManager[None]] = field(default_factory=list)  # open includes

@@ -19,6 +19,7 @@ from chapterverse.ingestion.inclusion import Inclusion
 from chapterverse.ingestion.inline import remove_private
 from chapterverse.ingestion.navigation import NavigationEntry
 from chapterverse.ingestion.readers.cleaning import decode
+from chapterverse.ingestion.readers.included_lines import include_lines
 from chapterverse.ingestion.readers.sphinx.c_names import IDENTIFIER
 from chapterverse.ingestion.readers.sphinx.configuration import configuration
 from chapterverse.ingestion.readers.sphinx.objects import (
@@ -35,7 +36,7 @@ MAX_FILE: Final = 5_000_000  # bytes of a page that is searched for labels
 MAX_DEPTH: Final = 50  # of a navigation
 _ENDINGS = (".rst", ".md", ".txt")
 _HIDDEN = ("_build", "_static", "_templates", "node_modules", "__pycache__")
-_DIRECTIVE = re.compile(r"(\s*)\.\.[ \t]+([A-Za-z][\w:.+-]*)::(?:[ \t]+(.*))?$")
+_DIRECTIVE = re.compile(r"(\s*)\.\.[ \t]+([A-Za-z][\w:.+-]*)[ \t]*::(?:[ \t]+(.*))?$")
 _LABEL = re.compile(r"\s*\.\.[ \t]+_(?:`([^`]+)`|((?:[^:\\`]|\\.|:(?!\s|$))+)):[ \t]*$")
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*[ \t]*$")
 _MYST_LABEL = re.compile(r"\(([^()\s]+)\)=\s*$")
@@ -43,6 +44,13 @@ _MYST_HEADING = re.compile(r"(#{1,6})[ \t]++(.*?)(?:(?<![ \t#])[ \t]*+#*+)?$")
 _MYST_DIRECTIVE = re.compile(r"\s*+(`{3,}+|~{3,}+|:{3,}+)\{([\w:.-]++)\}[ \t]*+(.*)$")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 TITLED = re.compile(r"(.+?)(?<!\s)\s*+(?<![\\\0])<([^<>]++)>", re.DOTALL)  # docutils writes an escape as \0
+_ONLY_WORD = re.compile(r"(\(|\)|[\w.+-]++)")
+_COMMENT = re.compile(r"\s*\.\.(?:$|[ \t]+(?![_|\[]))")  # unless it is a directive
+_OPTION = re.compile(r"\s*:([\w-]+):[ \t]*(.*)")
+_NO_NODE = re.compile(  # directives between a label and its heading that add nothing to the page
+    "codeauthor|currentmodule|default-domain|default-role|index|meta|moduleauthor|module|program|py:currentmodule|"
+    "py:module|redirect-from|role|rst-class|sectionauthor|tabularcolumns"
+)
 _LITERAL = re.compile("code|code-block|sourcecode|parsed-literal|literalinclude|prompt|testcode|testoutput|raw|math")
 _QUOTED = re.compile(r"``[^\n]{0,300}?``|`([^`\n]{1,300}(?:\n[^`\n]{1,300}){0,2})`")
 _ROLE = re.compile(r":[\w:.+-]{1,60}:`([^`]{1,600})`")
@@ -67,6 +75,7 @@ class _Toctree:
     numbered: bool = False
     backwards: bool = False
     entries: list[tuple[str, str]] = field(default_factory=list)  # title and name
+    key: str = ""  # `toctree_key`
 
 
 @dataclass(slots=True)
@@ -184,10 +193,10 @@ class Project:
         found = self.files.get(document.path, _Found())
         own = found.objects
         name = posixpath.splitext(document.path)[0]
-        for number, tree in enumerate(found.toctrees):
+        for tree in found.toctrees:
             for place, (title, target) in enumerate(self._entries(tree, name)):
                 page = self.documents[target]
-                references[f"toctree:{number}:{place}"] = Reference(page, "", title or self.files[page].title)
+                references[f"{tree.key}:{place}"] = Reference(page, "", title or self.files[page].title)
         for label in (label for _, labels in found.captioned for label in labels):
             if (known := self.references.get(f"label:{label}")) and known.number:
                 references[f"label:{label}"] = known
@@ -211,7 +220,8 @@ def read_project(root: str) -> Project:
     """The project in a folder; cached until `read_project.cache_clear()`, before a new run."""
     place = Path(root)
     settings = configuration(place)
-    files = {path: found for path in _paths(place) if (found := _search(place / path, path))}
+    excludes = Project(place, settings, {}, {}, {}).excludes
+    files = {path: found for path in _paths(place) if not excludes(path) and (found := _search(place, path))}
     documents: dict[str, str] = {}
     for path in sorted(files, key=lambda one: _ENDINGS.index(posixpath.splitext(one)[1])):
         documents.setdefault(posixpath.splitext(path)[0], path)
@@ -250,6 +260,44 @@ def _substitute(files: Iterable[_Found], settings: Mapping[str, Any], root: Path
     for found in files if substitutions else ():
         found.title = filled(found.title)
         found.labels = {label: (anchor, filled(title)) for label, (anchor, title) in found.labels.items()}
+
+
+def toctree_key(lines: Iterable[str], options: Iterable[str]) -> str:
+    """The key of the pages of a `toctree`: its entries, and the options that change them."""
+    given = "\n".join(filter(None, [*map(str.strip, lines), *sorted({"glob", "reversed"}.intersection(options))]))
+    return f"toctree:{sha256(given.encode(errors='replace')).hexdigest()[:16]}"
+
+
+def shown_in_html(expression: str) -> bool:
+    """Whether `only` shows its text in HTML. With an invalid expression it is shown."""
+    words = _ONLY_WORD.findall(expression)[:100]
+
+    def either() -> bool:
+        value = both()
+        while words and words[0] == "or":
+            words.pop(0)
+            value = both() or value
+        return value
+
+    def both() -> bool:
+        value = one()
+        while words and words[0] == "and":
+            words.pop(0)
+            value = one() and value
+        return value
+
+    def one() -> bool:
+        word = words.pop(0) if words else "html"
+        if word == "not":
+            return not one()
+        if word == "(":
+            value = either()
+            if words and words[0] == ")":
+                words.pop(0)
+            return value
+        return word in ("html", "builder_html", "format_html")
+
+    return either()
 
 
 def keys_in(text: str, path: str) -> Iterator[str]:
@@ -339,14 +387,16 @@ def _paths(root: Path) -> Iterator[str]:
                 yield Path(folder, name).relative_to(root).as_posix()
 
 
-def _search(place: Path, path: str) -> _Found | None:
+def _search(root: Path, path: str) -> _Found | None:
+    place = root / path
     try:
         if place.is_symlink() or place.stat().st_size > MAX_FILE:
             return None
         text = decode(place.read_bytes())
     except (OSError, Unreadable):
         return None
-    search: _Search = _MystSearch() if path.endswith(".md") else _RstSearch()
+    page = Document("", path, "", "rst", b"", tree=Tree(str(root)))
+    search: _Search = _MystSearch() if path.endswith(".md") else _RstSearch(page)
     return search.run(text.split("\n"))
 
 
@@ -379,41 +429,46 @@ class _Search(ABC):
         self._pending.clear()
 
     def _toctree(self, options: Iterable[str]) -> None:
-        tree = _Toctree()
-        for line in map(str.strip, options):
-            if option := re.match(r":([\w-]+):\s*(.*)", line):
-                tree.caption = option[2] if option[1] == "caption" else tree.caption
-                tree.glob = tree.glob or option[1] == "glob"
-                tree.numbered = tree.numbered or option[1] == "numbered"
-                tree.backwards = tree.backwards or option[1] == "reversed"
-            elif line and not line.startswith(".. "):
+        given, lines = _options(options)
+        tree = _Toctree(given.get("caption", ""), "glob" in given, "numbered" in given, "reversed" in given)
+        tree.key = toctree_key(lines, given)
+        for line in filter(None, map(str.strip, lines)):
+            if not line.startswith(".. "):
                 titled = TITLED.fullmatch(line)
                 tree.entries.append((titled[1], titled[2]) if titled else ("", line))
         self.found.toctrees.append(tree)
 
 
 class _RstSearch(_Search):
-    def __init__(self) -> None:
+    def __init__(self, page: Document) -> None:
         super().__init__()
         self._objects = Objects(self.found.objects)
+        self._inclusion = Inclusion(page)
+        self._folder = posixpath.dirname(page.path)
 
     def run(self, lines: list[str]) -> _Found:
+        self._lines(lines)
+        self._name("")
+        return self.found
+
+    def _lines(self, lines: list[str]) -> None:
         place = 0
         while place < len(lines):
             place = self._line(lines, place)
-        self._name("")
-        return self.found
 
     def _line(self, lines: list[str], place: int) -> int:
         """Read the block that begins at a line; returns the number of the next line to read."""
         line = lines[place]
-        if not line.strip():
-            return place + 1
         if label := _LABEL.match(line):
             self._pending.append((label[1] or label[2]).replace("\\", ""))
+        if label or not line.strip():
             return place + 1
         if directive := _DIRECTIVE.match(line):
             return self._directive(directive, lines, place)
+        if _COMMENT.match(line):
+            self._name("")
+            empty = line.strip() == ".." and not "".join(lines[place + 1 : place + 2]).strip()
+            return place + 1 if empty else _end_of_body(lines, place + 1, _indent(line))
         if (title := _title_at(lines, place)) is not None:
             self._section(title[0])
             return title[1]
@@ -426,32 +481,49 @@ class _RstSearch(_Search):
 
     def _directive(self, directive: re.Match[str], lines: list[str], place: int) -> int:
         indent, name, argument = len(directive[1]), directive[2].lower(), (directive[3] or "").strip()
-        if name == "toctree":
+        if name in ("toctree", "include") or (name == "only" and not shown_in_html(argument)):
             end = _end_of_body(lines, place + 1, indent)
-            self._toctree(lines[place + 1 : end])
+            if name == "toctree":
+                self._toctree(lines[place + 1 : end])
+            elif name == "include":
+                self._include(argument, _options(lines[place + 1 : end])[0], directive[1])
             return end
         if name == "glossary":
             end = _end_of_body(lines, place + 1, indent)
             self._glossary(lines[place + 1 : end])
         elif OBJECT.fullmatch(name):
             self._object(name, argument, indent, lines, place)
-        elif name in ("currentmodule", "py:currentmodule", "module", "py:module"):
-            self._objects.module = "" if argument == "None" else argument
-        elif name == "program":
-            self._objects.program = argument
-        elif NAMESPACE.fullmatch(name):
-            self._objects.enter(name, argument)
         elif name in _CAPTIONED:
             caption, named = self._caption(name, argument, lines, place, indent)
             self._pending += [named] if named else []
             if caption:
                 self.found.captioned.append((_CAPTIONED[name], tuple(map(normal_name, self._pending))))
             self._name(caption)
+        self._enter(name, argument)
         if _LITERAL.fullmatch(name):
             return _end_of_body(lines, place + 1, indent)
-        if name not in ("index", "redirect-from") and not OBJECT.fullmatch(name):
+        if not _NO_NODE.fullmatch(name) and not OBJECT.fullmatch(name):
             self._name("")
         return place + 1
+
+    def _enter(self, name: str, argument: str) -> None:
+        """Read a directive that names what the following objects belong to."""
+        if name in ("currentmodule", "py:currentmodule"):
+            self._objects.module = "" if argument == "None" else argument
+        elif name == "program":
+            self._objects.program = argument
+        elif NAMESPACE.fullmatch(name):
+            self._objects.enter(name, argument)
+
+    def _include(self, wanted: str, options: Mapping[str, str], indent: str) -> None:
+        """Read an included file as part of the page."""
+        if {"literal", "code", "parser"}.intersection(options) or wanted.endswith(".md"):
+            return
+        found = self._inclusion.read(wanted if wanted.startswith("/") else f"/{posixpath.join(self._folder, wanted)}")
+        lines = include_lines(found.text.split("\n"), options) if found else None
+        if found and lines:
+            with self._inclusion.inside(found):
+                self._lines([f"{indent}{line}" if line.strip() else "" for line in lines])
 
     def _caption(self, name: str, argument: str, lines: list[str], place: int, indent: int) -> tuple[str, str]:
         """The caption of a figure, table or listing, and its label from the option `name`."""
@@ -475,9 +547,10 @@ class _RstSearch(_Search):
             elif not line.lstrip().startswith(":"):
                 signatures.append(line.strip())
         self._objects.describe(kind, signatures, indent)
-        for label in self._pending:
+        for label in self._pending if not _NO_NODE.fullmatch(kind) else ():
             self.found.labels.setdefault(normal_name(label), (make_id(label), ""))
-        self._pending.clear()
+        if not _NO_NODE.fullmatch(kind):
+            self._pending.clear()
 
     def _glossary(self, lines: list[str]) -> None:
         filled = [line for line in lines if line.strip() and not line.lstrip().startswith((":sorted:", ".. "))]
@@ -533,11 +606,23 @@ def _title_at(lines: list[str], place: int) -> tuple[str, int] | None:
             return None
     under = lines[place + 1] if place + 1 < len(lines) else ""
     before = lines[place - 1].strip() if place else ""
-    if not _ADORNMENT.match(under) or (before and not _ADORNMENT.match(before)):
+    if not _ADORNMENT.match(under) or (before and not before.startswith("..") and not _ADORNMENT.match(before)):
         return None
     if len(under.rstrip()) < len(line.rstrip()) and len(under.rstrip()) < 4:
         return None
     return line.strip(), place + 2
+
+
+def _options(body: Iterable[str]) -> tuple[dict[str, str], list[str]]:
+    """The options of a directive, and the other lines of its body."""
+    found: dict[str, str] = {}
+    rest: list[str] = []
+    for line in body:
+        if option := _OPTION.match(line):
+            found[option[1]] = option[2].strip()
+        else:
+            rest.append(line)
+    return found, rest
 
 
 def _indent(line: str) -> int:
