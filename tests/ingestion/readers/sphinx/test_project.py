@@ -10,7 +10,8 @@ from chapterverse.ingestion.document import Document, Fetched, NothingToRead, Re
 from chapterverse.ingestion.navigation import NavigationEntry, entries, navigation
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.readers import read
-from chapterverse.ingestion.readers.sphinx.project import Project, doc_key, plain_title, read_project
+from chapterverse.ingestion.readers.sphinx.project import Project, doc_key, read_project
+from chapterverse.ingestion.readers.sphinx.scanner import plain_title
 from chapterverse.ingestion.sources.folder import Folder
 from chapterverse.units import cut_units
 

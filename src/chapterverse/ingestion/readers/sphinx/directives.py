@@ -30,8 +30,8 @@ from chapterverse.ingestion.readers.cleaning import pipe_table
 from chapterverse.ingestion.readers.included_lines import dedented, include_lines, literal_lines
 from chapterverse.ingestion.readers.marks import ADMONITIONS
 from chapterverse.ingestion.readers.sphinx.page import DOMAIN, DOMAINS, Surroundings, named_in, surroundings, words
-from chapterverse.ingestion.readers.sphinx.project import shown_in_html, toctree_key
 from chapterverse.ingestion.readers.sphinx.roles import link, prepare_roles, raw_text
+from chapterverse.ingestion.readers.sphinx.scanner import shown_in_html, toctree_key
 
 _DIRECTIVE_NAME = re.compile(r"^[ \t]*\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?([\w:.+-]{1,60})[ \t]*::", re.MULTILINE)
 _CARD_RULE = re.compile(r"(?:\^{3,}|\+{3,})\s*")

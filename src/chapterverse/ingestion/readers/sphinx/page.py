@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from chapterverse.ingestion.document import Document, Reference
 from chapterverse.ingestion.inclusion import Included, Inclusion
-from chapterverse.ingestion.readers.sphinx.project import doc_key, normal_name
+from chapterverse.ingestion.readers.sphinx.project import doc_key
+from chapterverse.ingestion.readers.sphinx.scanner import normal_name
 
 DOMAIN: Final = re.compile(r"(?:py|c|cpp|js|rst|std|external(?:\+\w+)?):")
 DOMAINS: Final = ("py", "c", "cpp", "js", "rst", "std")

@@ -14,7 +14,8 @@ from chapterverse.ingestion.document import Reference
 from chapterverse.ingestion.readers.sphinx.c_names import IDENTIFIER
 from chapterverse.ingestion.readers.sphinx.objects import C_DOMAINS, KINDS, object_names
 from chapterverse.ingestion.readers.sphinx.page import DOMAIN, DOMAINS, surroundings, words
-from chapterverse.ingestion.readers.sphinx.project import TITLED, doc_key, normal_name
+from chapterverse.ingestion.readers.sphinx.project import doc_key
+from chapterverse.ingestion.readers.sphinx.scanner import TITLED, normal_name
 
 _ROLE_NAME = re.compile(r":([\w:.+-]{1,60}):`|`:([\w:.+-]{1,60}):")
 _TAG = re.compile(r"<[^<>]{0,1000}>")
