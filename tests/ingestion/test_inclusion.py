@@ -79,6 +79,37 @@ def test_prose_is_included(book: Path, generator: Generator, text: str) -> None:
     assert "Included" in words and "prose" in words
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "region: us-east-1",
+        '  region = "us-east-1"',
+        "- region: eu",
+        "Region is where.",
+        "Region | Endpoint",
+        "# Region",
+    ],
+)
+def test_line_about_a_region_is_no_section_mark(book: Path, line: str) -> None:
+    (book / "docs/r.txt").write_text(f"a\n{line}\nb\n")
+    assert parts_of(book, '```\n--8<-- "r.txt"\n```') == [("code", f"a\n{line}\nb")]
+
+
+@pytest.mark.parametrize(
+    "mark",
+    ["// #{}region x", "// {}region x", "#{}region x", "# {}region", "<!-- #{}region x -->", "/* #{}region x */",
+     "#pragma {}region x", "-- #{}region x", "::#{}region x", "REM #{}region x", "(* #{}region x *)"],
+)  # fmt: skip
+def test_section_marks_of_all_languages_are_left_out(book: Path, mark: str) -> None:
+    (book / "docs/r.txt").write_text(f"a\n  {mark.format('')}\nb\n{mark.format('end')}\n")
+    assert parts_of(book, '```\n--8<-- "r.txt"\n```') == [("code", "a\nb")]
+
+
+def test_inline_code_in_three_backticks_opens_no_fence(book: Path) -> None:
+    kinds = parts_of(book, "```inline``` code first.\n\n<!--@include: ./parts/p.md-->", "vitepress")
+    assert "Included" in kinds[-1][1]
+
+
 def test_mdx_partial_is_included(book: Path) -> None:
     (book / "docs/_part.mdx").write_text("export const a = 1;\n\nA **partial** of {props.name} `code`.\n\n<Inner />\n")
     text = (

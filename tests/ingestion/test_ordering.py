@@ -10,7 +10,7 @@ import pytest
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document
 from chapterverse.ingestion.options import SourceOptions
-from chapterverse.ingestion.ordering import chapter_of, number_of, order_of
+from chapterverse.ingestion.ordering import chapter_of, number_of, order_in_navigation, order_of
 from chapterverse.ingestion.readers import read
 from chapterverse.ingestion.sources.folder import Folder
 
@@ -42,6 +42,10 @@ def test_explicit_position_comes_before_the_name() -> None:
 @pytest.mark.parametrize("value", [True, "3", None, math.nan, math.inf, [1]])
 def test_values_that_are_no_numbers_are_ignored(value: object) -> None:
     assert number_of(value) is None
+
+
+def test_pages_outside_of_the_navigation_come_last_except_the_start_page() -> None:
+    assert order_of("README.md") < order_in_navigation(0) < order_in_navigation(10**9) < order_of("1-a.md")
 
 
 def test_huge_numbers_sort_last() -> None:

@@ -27,7 +27,7 @@ def order_of(path: str, folders: Sequence[float | None] = (), own: float | None 
 
 
 def order_in_navigation(place: int) -> str:
-    """The sort key of a page in the source's navigation. Other pages come after these."""
+    """The sort key of a page in the source's navigation. Other pages, except a start page, come after these."""
     return f"0{min(place, _MOST):06d}"
 
 

@@ -63,6 +63,54 @@ def test_directive_with_an_unknown_option_is_read() -> None:
     assert _parts(text) == [("image", "An arm"), ("paragraph", "Words"), ("paragraph", "Inside.")]
 
 
+def test_raw_html_in_a_substitution_is_text_of_the_sentence() -> None:
+    text = (
+        ".. |br| raw:: html\n\n   <br>\n\n.. |new| raw:: html\n\n   <b>NEW</b>\n\n.. |tex| raw:: latex\n\n   x\n\n"
+        "An option |new| here, one |br| two |tex|.\n"
+    )
+    assert _parts(text) == [("paragraph", "An option NEW here, one two .")]
+
+
+def test_rules_are_removed_from_cards_only() -> None:
+    text = (
+        ".. dropdown:: Error\n\n   Cause\n   ^^^^^\n\n   .. code-block:: text\n\n      print(foo\n           ^^^^\n\n"
+        ".. card:: Title\n\n   Head\n   ^^^^\n   Body::\n\n     ^^^\n\n   +++\n   Foot\n"
+    )
+    assert _parts(text)[1:] == [
+        ("heading", "Cause"),
+        ("code", "print(foo\n     ^^^^"),
+        ("paragraph", "Title:"),
+        ("paragraph", "Head"),
+        ("paragraph", "Body:"),
+        ("code", "^^^"),
+        ("paragraph", "Foot"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("role", "shown"), [("math", "$\\alpha$"), ("samp", "`alpha`"), ("unknown", "alpha"), ("", "alpha")]
+)
+def test_default_role_may_be_any_role(tmp_path: Path, role: str, shown: str) -> None:
+    (part,) = _in_folder(tmp_path, "a.rst", "Let `\\alpha` be.\n", settings={"default_role": role})
+    assert plain(part.text) == f"Let {shown} be."
+
+
+def test_escaped_angle_bracket_begins_no_target() -> None:
+    text = ":cpp:class:`std::vector\\<int>` :class:`a \\<b>` :class:`it <c>`\n"
+    assert _parts(text) == [("paragraph", "`std::vector<int>` `a <b>` `it`")]
+
+
+def test_substitutions_of_sphinx_and_the_prolog(tmp_path: Path) -> None:
+    settings = {"version": "1.2", "release": "1.2.3", "project": "Foo", "rst_prolog": "**Draft**"}
+    text = "T\n=\n\nThis is |version| of |project| now.\n\n.. |project| replace:: Bar\n"
+    parts = _in_folder(tmp_path, "a.rst", text, settings=settings)
+    assert [(part.kind, plain(part.text)) for part in parts] == [
+        ("paragraph", "Draft"),
+        ("heading", "T"),
+        ("paragraph", "This is 1.2 of Bar now."),
+    ]
+
+
 def test_rubrics_attributions_grammars_and_captions() -> None:
     text = (
         ".. rubric:: Notes\n\n.. epigraph::\n\n   Said so.\n\n   -- Someone\n\n"
@@ -172,6 +220,26 @@ def test_tabs_dropdowns_and_unknown_directives_keep_their_text() -> None:
         ("paragraph", "Also kept."),
         ("paragraph", "A rubric"),
     ]
+
+
+def test_unknown_directives_keep_arguments_that_are_prose() -> None:
+    text = (
+        ".. availability:: Unix, Windows.\n\n.. my-note:: Text on the *first* line\n   and the second.\n\n   More.\n\n"
+        ".. margin:: A title\n\n   Beside.\n\n.. grid:: 1 2 3\n\n   Cells.\n\n.. rst-class:: wide dark\n\n"
+        ".. tutorial:: ./src/a.cpp\n\n.. call:: open path,mode io.open\n"
+    )
+    said = ["Unix, Windows.", "Text on the first line and the second.", "More.", "A title", "Beside.", "Cells."]
+    assert _parts(text) == [("paragraph", one) for one in said]
+
+
+def test_unknown_directives_for_objects_describe_them() -> None:
+    text = (
+        ".. currentmodule:: dis\n\n.. opcode:: NOP\n\n   Does nothing.\n\n.. opcode:: COPY (i)\n\n   Copies.\n\n"
+        ".. coroutinefunction:: sleep(delay)\n\n   Waits.\n"
+    )
+    fields = ["`NOP`\nDoes nothing.", "`COPY (i)`\nCopies.", "`dis.sleep(delay)`\nWaits."]
+    assert _parts(text) == [("field", one) for one in fields]
+    assert _parts(".. opcode:: NOP\n\n   Of another page.\n") == [("paragraph", "Of another page.")]
 
 
 def test_directives_that_need_sphinx_or_other_files_are_left_out() -> None:
@@ -355,6 +423,16 @@ def test_function_field_has_parameters_returns_and_raises() -> None:
         ),
         ("field", "`class ray.Actor`"),
         ("field", "`async run()`\nRuns."),
+    ]
+
+
+def test_exceptions_with_and_without_a_name() -> None:
+    text = (
+        ".. function:: f(x)\n\n   Does.\n\n   :raises: an error\n   :raises ValueError: if bad\n\n"
+        ".. function:: g(x)\n\n   Does.\n\n   :raises ValueError: if bad\n   :raises: an error\n"
+    )
+    assert [told for _, told in _parts(text)] == [
+        f"`{name}(x)`\nDoes.\nRaises: an error\nRaises:\n- `ValueError` – if bad" for name in "fg"
     ]
 
 

@@ -34,7 +34,10 @@ _SHORTCODE = re.compile(
 )
 _ARGUMENT = re.compile(r"""(?:(\w+)\s*=\s*)?["'`]?([^"'`\s=]+)["'`]?""")
 _ANCHOR = re.compile(r"ANCHOR(_END)?:[ \t]*([\w-]+)")
-_REGION = re.compile(r"#?(end)?region\b[ \t]*([\w-]*)", re.IGNORECASE)
+_REGION = re.compile(  # in a comment; `#Region` of Visual Basic needs none
+    r"(?:#(?=R|E)|(?:#pragma|//|/\*|<!--|--|::|\(\*|[#';%]|REM\b|rem\b)[ \t]*+#?(?=r|e))"
+    r"([Ee]nd ?)?[Rr]egion(?:[ \t]++([\w-]++))?[ \t]*+(?:\*/|-->|\*\))?"
+)
 _LINES = re.compile(r"ln\[([^\[\]]*+)\]")
 _LANGUAGES = {
     ".py": "python", ".js": "js", ".ts": "ts", ".jsx": "jsx", ".tsx": "tsx", ".rs": "rust", ".go": "go", ".sh": "bash",
@@ -61,7 +64,7 @@ class _Expansion:
         fence, depth = "", 0
         block: str | None = None  # indent of an open block of snippet names
         for line in text.split("\n"):
-            if opened := _FENCE.match(line):
+            if (opened := _FENCE.match(line)) and not (opened[1][0] == "`" and "`" in line[opened.end() :]):
                 if not fence:
                     fence, depth = opened[1], opened.start(1)
                 elif opened[1].startswith(fence) and not line.strip("`~> \t") and opened.start(1) < depth + 4:
@@ -216,7 +219,6 @@ def _mark_of(line: str) -> tuple[bool, str] | None:
         return found[1] == "start", found[2] or ""
     if "ANCHOR" in line and (found := _ANCHOR.search(line)):
         return not found[1], found[2]
-    bare = line.strip().lstrip("/#*<!- \t")
-    if bare.lower().startswith(("region", "endregion")) and (found := _REGION.match(bare)):
+    if "egion" in line and (found := _REGION.fullmatch(line.strip())):
         return not found[1], found[2]
     return None

@@ -8,7 +8,8 @@ from typing import Final
 from chapterverse.ingestion.document import Reference
 from chapterverse.ingestion.inline import formula, styled
 from chapterverse.ingestion.readers.sphinx.objects import C_DOMAINS, KINDS, OBJECT, object_names
-from chapterverse.ingestion.readers.sphinx.project import doc_key, make_id, normal_name
+from chapterverse.ingestion.readers.sphinx.project import doc_key
+from chapterverse.ingestion.readers.sphinx.scanner import make_id, normal_name
 
 _TITLED = re.compile(r"(.+?)(?<!\s)\s*+<([^<>]*+)>", re.DOTALL)
 _OPTION_LINE = re.compile(r"[ \t]{0,40}:([\w-]{1,60}):(.*)")

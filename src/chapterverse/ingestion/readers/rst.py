@@ -4,7 +4,7 @@ Raw output is never passed on. Invalid markup is left out, and the rest is read.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from functools import cache
 from textwrap import fill
@@ -102,7 +102,8 @@ def _inliner() -> Inliner:
 
 def _parse(text: str, around: Surroundings) -> nodes.document:
     given = around.settings
-    text = "\n".join([given.get("rst_prolog", ""), text, "", _epilog(text, around)])
+    text = "\n\n".join([given.get("rst_prolog", ""), text, given.get("rst_epilog", "")])
+    text = "\n\n".join([text, *_substitutions(text, given)])
     text, around.tables = large_tables.lift(text)
     text = "\n".join(_broken(line) for line in text.split("\n"))
     sphinx.prepare(text)
@@ -116,16 +117,11 @@ def _parse(text: str, around: Surroundings) -> nodes.document:
     return document
 
 
-def _epilog(text: str, around: Surroundings) -> str:
-    """The text that is appended to every page: the project's `rst_epilog`, and Sphinx's own substitutions."""
-    known = [
-        f".. |{name}| replace:: {' '.join(value.split())}"
-        for name in ("version", "release", "project")
-        if f"|{name}|" in text
-        and f"|{name}| " not in text.partition("replace::")[0]
-        and (value := around.settings.get(name))
-    ]
-    return "\n\n".join([around.settings.get("rst_epilog", ""), *known])
+def _substitutions(text: str, settings: Mapping[str, str]) -> Iterator[str]:
+    """Sphinx's own substitutions, which a page or the project may define otherwise."""
+    for name in ("version", "release", "project"):
+        if settings.get(name) and not re.search(rf"^[ \t]*\.\.[ \t]+\|{name}\|", text, re.MULTILINE):
+            yield f".. |{name}| replace:: {' '.join(settings[name].split())}"
 
 
 def _transform(text: str, document: nodes.document) -> None:
@@ -347,13 +343,15 @@ class _Reading:
             self._group(label, members)
 
     def _group(self, label: str, members: Sequence[tuple[str, str, Any]]) -> None:
-        if not members[0][0]:
-            for _, _, body in members:
+        named = [member for member in members if member[0]]
+        for name, _, body in members:
+            if not name:
                 self._led(label, body.children)
+        if not named:
             return
         self._to.paragraph(f"{label}:")
         self._to.open_list()
-        for name, kind, body in members:
+        for name, kind, body in named:
             self._to.item()
             first, *rest = body.children or [nodes.paragraph()]
             text = self._sentence(first) if isinstance(first, nodes.paragraph) else ""

@@ -10,7 +10,8 @@ from chapterverse.ingestion.document import Document, Fetched, NothingToRead, Re
 from chapterverse.ingestion.navigation import NavigationEntry, entries, navigation
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.readers import read
-from chapterverse.ingestion.readers.sphinx.project import Project, doc_key, plain_title, read_project
+from chapterverse.ingestion.readers.sphinx.project import Project, doc_key, read_project
+from chapterverse.ingestion.readers.sphinx.scanner import plain_title
 from chapterverse.ingestion.sources.folder import Folder
 from chapterverse.units import cut_units
 
@@ -244,6 +245,12 @@ def test_anchors_of_directives_c_and_cpp_objects(tmp_path: Path) -> None:
     assert objects["cpp:start"] == "_CPPv45starti"
 
 
+def test_coroutines_can_be_linked(tmp_path: Path) -> None:
+    text = "T\n=\n\n.. class:: Stream\n\n   .. coroutinemethod:: read(n=-1)\n"
+    known = _project(tmp_path, {"conf.py": "", "index.rst": text}).references
+    assert known["object:Stream.read"].anchor == "Stream.read"
+
+
 def test_settings_are_evaluated_from_literals(tmp_path: Path) -> None:
     conf = (
         "import os\nuser = 'robots'\ncontext = {'user': user, 'branch': 'main'}\nversion = os.environ['X']\n"
@@ -354,6 +361,49 @@ def test_toctree_is_shown_but_is_no_unit_and_no_chunk(tmp_path: Path) -> None:
     assert chunk.text == "# Book\n\nWords."
     with pytest.raises(NothingToRead):
         read(found["b.rst"])
+
+
+def _start(root: Path, files: dict[str, str]) -> str:
+    """The text of the start page."""
+    found = _documents(_write(root, files))
+    (page,) = [compose(one, read(one)[0]) for one in found if isinstance(one, Document) and one.path == "index.rst"]
+    return page.text
+
+
+def test_toctrees_that_html_does_not_show_are_left_out(tmp_path: Path) -> None:
+    files = {name: f"The {name}\n=========\n\nx\n" for name in ("a.rst", "b.rst", "pdf.rst")} | {
+        "conf.py": "",
+        "index.rst": (
+            "Book\n====\n\nWords.\n\n.. only:: latex\n\n   .. toctree::\n\n      pdf\n\n"
+            "..\n   .. toctree::\n\n      pdf\n\n.. include:: part.inc\n\n.. toctree::\n\n   b\n"
+        ),
+        "part.inc": ".. toctree::\n   :maxdepth: 1\n\n   a\n",
+    }
+    assert _start(tmp_path, files) == "# Book\n\nWords.\n\n- The a.rst\n\n- The b.rst"
+    assert [entry.path for entry in read_project(str(tmp_path)).navigation()] == ["index.rst", "a.rst", "b.rst"]
+
+
+def test_labels_find_the_title_behind_them(tmp_path: Path) -> None:
+    text = (
+        "T\n=\n\nSee :ref:`a`, :ref:`b`, :ref:`c`, :ref:`d`, :ref:`e`, :doc:`more`.\n\n"
+        ".. _a:\n\n.. currentmodule:: foo\n\nSec one\n-------\n\nx\n\n"
+        ".. _b:\n\n.. rst-class:: wide\n\nSec two\n-------\n\nx\n\n"
+        ".. _c:\n\n.. module:: pkg\n\nSec three\n---------\n\nx\n"
+    )
+    files = {"conf.py": "", "index.rst": text, "more.rst": ".. _d:\nMore\n====\n\n.. include:: part.inc\n"}
+    files["part.inc"] = ".. include:: part.inc\n\n.. _e:\n\nA part\n------\n\nx\n"
+    assert "See Sec one, Sec two, Sec three, More, A part, More." in _start(tmp_path, files)
+    assert read_project(str(tmp_path)).references["label:e"] == Reference("more.rst", "a-part", "A part")
+
+
+def test_excluded_pages_have_no_labels_and_are_in_no_toctree(tmp_path: Path) -> None:
+    files = {
+        "conf.py": "exclude_patterns = ['archive']\n",
+        "index.rst": "T\n=\n\nSee :ref:`lab`.\n\n.. toctree::\n   :glob:\n\n   */index\n",
+        "guide/index.rst": ".. _lab:\n\nNew page\n========\n\nx\n",
+        "archive/index.rst": ".. _lab:\n\nOld page\n========\n\nx\n",
+    }
+    assert _start(tmp_path, files) == "# T\n\nSee New page.\n\n- New page"
 
 
 def test_myst_roles_and_directives_are_resolved(tmp_path: Path) -> None:

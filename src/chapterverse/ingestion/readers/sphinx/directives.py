@@ -17,6 +17,7 @@ from docutils.parsers.rst import Directive, directives
 from docutils.parsers.rst.directives.parts import Contents
 from docutils.parsers.rst.directives.tables import CSVTable, ListTable
 from docutils.parsers.rst.languages import en as english
+from docutils.parsers.rst.states import SubstitutionDef
 from docutils.statemachine import StringList
 from docutils.utils import unescape
 
@@ -29,10 +30,19 @@ from chapterverse.ingestion.readers.cleaning import pipe_table
 from chapterverse.ingestion.readers.included_lines import dedented, include_lines, literal_lines
 from chapterverse.ingestion.readers.marks import ADMONITIONS
 from chapterverse.ingestion.readers.sphinx.page import DOMAIN, DOMAINS, Surroundings, named_in, surroundings, words
-from chapterverse.ingestion.readers.sphinx.roles import link, prepare_roles
+from chapterverse.ingestion.readers.sphinx.roles import link, prepare_roles, raw_text
+from chapterverse.ingestion.readers.sphinx.scanner import shown_in_html, toctree_key
 
 _DIRECTIVE_NAME = re.compile(r"^[ \t]*\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?([\w:.+-]{1,60})[ \t]*::", re.MULTILINE)
-_CARD_RULE = re.compile(r"\s*(?:\^{3,}|\+{3,})\s*")
+_CARD_RULE = re.compile(r"(?:\^{3,}|\+{3,})\s*")
+# An object with a description: `name(arguments)`, not a sentence, and text below it
+_DESCRIBES = re.compile(
+    r"^([ \t]*+)\.\.[ \t]+([\w:.+-]{1,60})[ \t]*::[ \t]+[A-Za-z_][\w.]*+ ?\([^\n]*+(?<![.!?\s])\n"
+    r"(?:[ \t]*+\n)*+\1[ \t]+\S",
+    re.MULTILINE,
+)
+# A sentence, list or title: punctuation after a word, or a capital letter and a second word
+_PROSE = re.compile(r"[^\W_][)\"'*`]*[.!?:;,](?:\s|$)|^\W*[^\W\d_a-z]\w*\s+[^\W\d_]")
 _END_OF_INCLUDE = "chapterverse-end-of-include"
 
 
@@ -53,8 +63,9 @@ _OBJECTS = words(
 )
 _SHOWN_KINDS = words("class struct union enum enum-class enum-struct enumerator concept type")
 _BARE_OBJECTS = words(
-    "attribute classmethod data decorator decoratormethod describe exception function method object option "
-    "property staticmethod confval envvar event cmdoption"
+    "abstractmethod attribute awaitablefunction awaitablemethod classmethod coroutinefunction coroutinemethod data "
+    "decorator decoratormethod describe exception function method object option property staticmethod confval envvar "
+    "event cmdoption"
 )
 
 
@@ -106,6 +117,14 @@ class _Body(Directive):
         return int(given) if given and re.fullmatch(r"-?\d{1,7}", given) else None
 
 
+class _Unknown(_Body):
+    """Reads the argument of an unknown directive, too, if it is prose; otherwise it may be a style, number or path."""
+
+    def run(self) -> list[nodes.Node]:
+        argument = self._argument()
+        return [*([self._spoken(argument)] if _PROSE.search(argument) else []), *super().run()]
+
+
 class _LeftOut(_Body):
     def run(self) -> list[nodes.Node]:
         if self.name.endswith("module") and self.name in ("module", "py:module"):
@@ -118,11 +137,11 @@ class _Toctree(_Body):
     """The list of the pages below this one, from the references that `project.py` found."""
 
     def run(self) -> list[nodes.Node]:
-        number, self._around.toctrees = self._around.toctrees, self._around.toctrees + 1
         if "hidden" in self.options:
             return []
         references = self._around.references
-        keys = takewhile(references.__contains__, (f"toctree:{number}:{place}" for place in count()))
+        key = toctree_key("\n".join([*self.arguments, *self.content]).split("\n"), self.options)
+        keys = takewhile(references.__contains__, (f"{key}:{place}" for place in count()))
         pages = [references[key] for key in keys]
         text = "\n".join(f"- {styled('link', page.title, page.address)}" for page in pages if page.title)
         return [read_parts(parts=(Part("list", text, info=CONTENTS),))] if text else []
@@ -180,7 +199,8 @@ class _CodeTab(_Program):
 class _Labelled(_Body):
     def run(self) -> list[nodes.Node]:
         label = [self._label()] if self.arguments else []
-        lines = ["" if _CARD_RULE.fullmatch(line) else line for line in self.content]
+        ruled = self.name in ("card", "grid-item-card")  # between head, body and foot
+        lines = ["" if ruled and _CARD_RULE.fullmatch(line) else line for line in self.content]
         body = self._parsed(nodes.container(), StringList(lines, source="card"))
         return [*label, *body.children]
 
@@ -274,6 +294,13 @@ class _Object(_Body):
         return f"{shown}{sign}{signature}"
 
 
+class _OwnObject(_Object):
+    """An object of a kind that the project's own extension adds."""
+
+    def _shown(self, kind: str, signature: str) -> str:
+        return signature
+
+
 class _Class(_Object):
     """Describes a Python class in a Sphinx project, or if the argument looks like a class. Otherwise it is the
     `class` of docutils, which only sets a style; its names are in lower case."""
@@ -363,6 +390,8 @@ class _Raw(_Body):
     """Reads HTML like an HTML page, without scripts, styles, headings and hidden text. Leaves out other formats."""
 
     def run(self) -> list[nodes.Node]:
+        if isinstance(self.state, SubstitutionDef):
+            return [raw_text("\n".join(self.content), self._argument())]
         if "html" not in self._argument().split() or "file" in self.options or "url" in self.options:
             return []
         from chapterverse.ingestion.readers import html
@@ -443,41 +472,6 @@ def _whole_table(rows: Sequence[Sequence[str]], heads: int) -> read_parts:
     return read_parts(parts=(Part("table", text),) if text else ())
 
 
-_ONLY_WORD = re.compile(r"(\(|\)|[\w.+-]++)")
-
-
-def shown_in_html(expression: str) -> bool:
-    """Whether `only` shows its text in HTML. With an invalid expression it is shown."""
-    words = _ONLY_WORD.findall(expression)[:100]
-
-    def either() -> bool:
-        value = both()
-        while words and words[0] == "or":
-            words.pop(0)
-            value = both() or value
-        return value
-
-    def both() -> bool:
-        value = one()
-        while words and words[0] == "and":
-            words.pop(0)
-            value = one() and value
-        return value
-
-    def one() -> bool:
-        word = words.pop(0) if words else "html"
-        if word == "not":
-            return not one()
-        if word == "(":
-            value = either()
-            if words and words[0] == ")":
-                words.pop(0)
-            return value
-        return word in ("html", "builder_html", "format_html")
-
-    return either()
-
-
 _DIRECTIVES: dict[type[Directive], list[str]] = {
     _LeftOut: _LEFT_OUT,
     _Toctree: ["toctree"],
@@ -528,7 +522,11 @@ def _forgiving(name: str) -> type[Directive]:
 
 def prepare(text: str) -> None:
     """Register every directive and role in a text, so that the text of unknown ones is kept."""
+    objects = {found.lower() for _, found in _DESCRIBES.findall(text)}
     for name in {found.lower() for found in _DIRECTIVE_NAME.findall(text)} - _directives:
-        directives.register_directive(name, _forgiving(name) if name in english.directives else _Body)
-        _directives.add(name)
+        if name in english.directives:
+            directives.register_directive(name, _forgiving(name))
+            _directives.add(name)
+        else:  # differs from page to page
+            directives.register_directive(name, _OwnObject if name in objects else _Unknown)
     prepare_roles(text)

@@ -7,8 +7,8 @@ from typing import Final
 from chapterverse.ingestion.readers.sphinx import c_names
 
 OBJECT: Final = re.compile(
-    r"(?:(?:py|c|cpp|js|rst|std):)?(?:function|class|method|classmethod|staticmethod|attribute|property|exception|data|"
-    r"decorator|decoratormethod|module|type|member|macro|struct|union|enum|enum-class|enum-struct|enumerator|var|concept|"
+    r"(?:(?:py|c|cpp|js|rst|std):)?(?:(?:coroutine|awaitable)?function|class|"
+    r"(?:coroutine|awaitable|abstract|class|static|decorator)?method|attribute|property|exception|data|decorator|module|type|member|macro|struct|union|enum|enum-class|enum-struct|enumerator|var|concept|"
     r"directive|directive:option|role|confval|option|cmdoption|envvar|event|describe|object)"
 )
 NAMESPACE: Final = re.compile(r"(c|cpp):namespace(-push|-pop)?")

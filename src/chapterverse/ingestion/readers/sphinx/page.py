@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from chapterverse.ingestion.document import Document, Reference
 from chapterverse.ingestion.inclusion import Included, Inclusion
-from chapterverse.ingestion.readers.sphinx.project import doc_key, normal_name
+from chapterverse.ingestion.readers.sphinx.project import doc_key
+from chapterverse.ingestion.readers.sphinx.scanner import normal_name
 
 DOMAIN: Final = re.compile(r"(?:py|c|cpp|js|rst|std|external(?:\+\w+)?):")
 DOMAINS: Final = ("py", "c", "cpp", "js", "rst", "std")
@@ -28,7 +29,6 @@ class Surroundings:
     language: str = ""  # default language of code
     module: str = ""
     classes: int = 0  # open class descriptions
-    toctrees: int = 0  # number of `toctree`s so far
     inclusion: Inclusion | None = None
     tables: list[str] = field(default_factory=list)  # removed from the text (`large_tables.py`)
     opened: list[AbstractContextManager[None]] = field(default_factory=list)  # open includes

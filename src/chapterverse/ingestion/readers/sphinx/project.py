@@ -1,14 +1,13 @@
 """Collects the labels, titles, objects, `toctree`s and settings of a Sphinx project.
 
-It scans the files line by line, without docutils. `configuration.py` reads `conf.py`.
+`scanner.py` scans each file, and `configuration.py` reads `conf.py`.
 """
 
 import os
 import posixpath
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -24,61 +23,21 @@ from chapterverse.ingestion.readers.sphinx.configuration import configuration
 from chapterverse.ingestion.readers.sphinx.objects import (
     C_DOMAINS,
     KINDS,
-    NAMESPACE,
-    OBJECT,
-    Objects,
     object_names,
-    sphinx_id,
 )
+from chapterverse.ingestion.readers.sphinx.scanner import TITLED, Found, Toctree, normal_name, plain_title, scan
 
-MAX_FILE: Final = 5_000_000  # bytes of a page that is searched for labels
 MAX_DEPTH: Final = 50  # of a navigation
 _ENDINGS = (".rst", ".md", ".txt")
 _HIDDEN = ("_build", "_static", "_templates", "node_modules", "__pycache__")
-_DIRECTIVE = re.compile(r"(\s*)\.\.[ \t]+([A-Za-z][\w:.+-]*)::(?:[ \t]+(.*))?$")
-_LABEL = re.compile(r"\s*\.\.[ \t]+_(?:`([^`]+)`|((?:[^:\\`]|\\.|:(?!\s|$))+)):[ \t]*$")
-_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*[ \t]*$")
-_MYST_LABEL = re.compile(r"\(([^()\s]+)\)=\s*$")
-_MYST_HEADING = re.compile(r"(#{1,6})[ \t]++(.*?)(?:(?<![ \t#])[ \t]*+#*+)?$")
-_MYST_DIRECTIVE = re.compile(r"\s*+(`{3,}+|~{3,}+|:{3,}+)\{([\w:.-]++)\}[ \t]*+(.*)$")
-_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
-_TITLED = re.compile(r"(.+?)(?<!\s)\s*+<([^<>]++)>", re.DOTALL)
-_LITERAL = re.compile("code|code-block|sourcecode|parsed-literal|literalinclude|prompt|testcode|testoutput|raw|math")
 _QUOTED = re.compile(r"``[^\n]{0,300}?``|`([^`\n]{1,300}(?:\n[^`\n]{1,300}){0,2})`")
 _ROLE = re.compile(r":[\w:.+-]{1,60}:`([^`]{1,600})`")
 _MYST_LINK = re.compile(r"\]\(<?#?([^()\s<>#]{1,200})>?\)")  # to a label or a page
 _BUTTON = re.compile(r"(?:button-ref::|:link:)[ \t]+(\S{1,200})")  # of sphinx-design
 _INCLUDE = re.compile(r"^[ \t]*\.\.[ \t]+(literal)?include::[ \t]+(\S+)[ \t]*$|^[ \t]+:file:[ \t]+(\S+)", re.MULTILINE)
-_MARKUP = re.compile(r":[\w:.+-]{1,80}:(?=`)|`{1,2}|(?<![\w*\\])(\*{1,2})(?=\S)([^*]{1,200}?)(?<=\S)\1(?![\w*])|\\(.)")
 _REPLACED = re.compile(r"^[ \t]*\.\.[ \t]+\|([^|\n]+)\|[ \t]+replace::[ \t]+(.*)$", re.MULTILINE)
 _NAMED = re.compile(r"\|[^|\n]{1,80}\|")
-_CAPTIONED: Final = {  # directives that may have a caption → their kind in Sphinx's numbering
-    **dict.fromkeys(("figure",), "figure"),
-    **dict.fromkeys(("table", "list-table", "csv-table"), "table"),
-    **dict.fromkeys(("code-block", "sourcecode", "literalinclude"), "code-block"),
-}
 _NUMBERS: Final = {"figure": "Fig. %s", "table": "Table %s", "code-block": "Listing %s"}  # unless conf.py sets others
-
-
-@dataclass(slots=True)
-class _Toctree:
-    caption: str = ""
-    glob: bool = False
-    numbered: bool = False
-    backwards: bool = False
-    entries: list[tuple[str, str]] = field(default_factory=list)  # title and name
-
-
-@dataclass(slots=True)
-class _Found:
-    """The result of scanning one file."""
-
-    title: str = ""
-    labels: dict[str, tuple[str, str]] = field(default_factory=dict)  # label → anchor, title
-    objects: dict[str, str] = field(default_factory=dict)  # `kind:name` → anchor
-    sections: dict[str, str] = field(default_factory=dict)  # title → anchor
-    toctrees: list[_Toctree] = field(default_factory=list)
-    captioned: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)  # (kind, labels) of figures and so on
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +46,7 @@ class Project:
 
     root: Path
     settings: Mapping[str, Any]
-    files: Mapping[str, _Found]  # by path
+    files: Mapping[str, Found]  # by path
     documents: Mapping[str, str]  # path without ending → path
     references: Mapping[str, Reference]  # `label:…`, `doc:…`, `KIND:…`
 
@@ -147,7 +106,7 @@ class Project:
                         found.setdefault(entry.path, number)
         return found
 
-    def _entries(self, tree: _Toctree, name: str) -> Iterator[tuple[str, str]]:
+    def _entries(self, tree: Toctree, name: str) -> Iterator[tuple[str, str]]:
         folder = posixpath.dirname(name)
         listed: list[tuple[str, str]] = []
         for title, entry in tree.entries:
@@ -181,13 +140,13 @@ class Project:
         digest = sha256()
         settings = _as_text(self.settings)
         references: dict[str, Reference] = {}
-        found = self.files.get(document.path, _Found())
+        found = self.files.get(document.path, Found())
         own = found.objects
         name = posixpath.splitext(document.path)[0]
-        for number, tree in enumerate(found.toctrees):
+        for tree in found.toctrees:
             for place, (title, target) in enumerate(self._entries(tree, name)):
                 page = self.documents[target]
-                references[f"toctree:{number}:{place}"] = Reference(page, "", title or self.files[page].title)
+                references[f"{tree.key}:{place}"] = Reference(page, "", title or self.files[page].title)
         for label in (label for _, labels in found.captioned for label in labels):
             if (known := self.references.get(f"label:{label}")) and known.number:
                 references[f"label:{label}"] = known
@@ -211,7 +170,8 @@ def read_project(root: str) -> Project:
     """The project in a folder; cached until `read_project.cache_clear()`, before a new run."""
     place = Path(root)
     settings = configuration(place)
-    files = {path: found for path in _paths(place) if (found := _search(place / path, path))}
+    excludes = Project(place, settings, {}, {}, {}).excludes
+    files = {path: found for path in _paths(place) if not excludes(path) and (found := scan(place, path))}
     documents: dict[str, str] = {}
     for path in sorted(files, key=lambda one: _ENDINGS.index(posixpath.splitext(one)[1])):
         documents.setdefault(posixpath.splitext(path)[0], path)
@@ -236,7 +196,7 @@ def read_project(root: str) -> Project:
     return project
 
 
-def _substitute(files: Iterable[_Found], settings: Mapping[str, Any], root: Path) -> None:
+def _substitute(files: Iterable[Found], settings: Mapping[str, Any], root: Path) -> None:
     """Replace substitutions of `conf.py` in titles."""
     given = "\n".join(str(settings.get(name) or "") for name in ("rst_prolog", "rst_epilog"))
     page = Document("", "conf.py", "", "rst", b"", tree=Tree(str(root)))
@@ -259,8 +219,8 @@ def keys_in(text: str, path: str) -> Iterator[str]:
         yield f"label:{normal_name(target)}"
         yield doc_key(target, folder)
     for quoted in {*_QUOTED.findall(text), *_ROLE.findall(text), *_BUTTON.findall(text)} - {""}:
-        titled = _TITLED.fullmatch(quoted)
-        target = (titled[2] if titled else quoted).strip().lstrip("!")
+        titled = TITLED.fullmatch(quoted)
+        target = (titled[2] if titled else quoted).replace("\\", "").strip().lstrip("!")
         yield f"label:{normal_name(target)}"
         yield f"term:{normal_name(target)}"
         yield doc_key(target, folder)
@@ -277,18 +237,6 @@ def doc_key(target: str, folder: str) -> str:
     place = posixpath.normpath(posixpath.join(f"/{folder}", target))[1:]
     stem, ending = posixpath.splitext(place)
     return f"doc:{stem if ending in _ENDINGS else place}"
-
-
-def normal_name(name: str) -> str:
-    """A label as docutils normalises it."""
-    return " ".join(name.lower().split())
-
-
-def make_id(text: str) -> str:
-    """The anchor that docutils generates for a title or label."""
-    from docutils.nodes import make_id as made
-
-    return str(made(text))
 
 
 @lru_cache(maxsize=1000)
@@ -337,215 +285,3 @@ def _paths(root: Path) -> Iterator[str]:
         for name in sorted(files):
             if name.endswith(_ENDINGS[:2]):
                 yield Path(folder, name).relative_to(root).as_posix()
-
-
-def _search(place: Path, path: str) -> _Found | None:
-    try:
-        if place.is_symlink() or place.stat().st_size > MAX_FILE:
-            return None
-        text = decode(place.read_bytes())
-    except (OSError, Unreadable):
-        return None
-    search: _Search = _MystSearch() if path.endswith(".md") else _RstSearch()
-    return search.run(text.split("\n"))
-
-
-class _Search(ABC):
-    """The common part of the scanners for reStructuredText and MyST."""
-
-    def __init__(self) -> None:
-        self.found = _Found()
-        self._pending: list[str] = []  # labels whose target has not been read yet
-        self._taken: set[str] = set()  # anchors that are used on this page
-
-    @abstractmethod
-    def run(self, lines: list[str]) -> _Found:
-        """Scan the lines of one file."""
-
-    def _section(self, title: str, anchor: str = "") -> None:
-        title = plain_title(title)
-        anchor = anchor or make_id(title)
-        if not anchor or anchor in self._taken:
-            anchor = make_id(self._pending[-1]) if self._pending else ""
-        self._taken.add(anchor)
-        self.found.title = self.found.title or title
-        self.found.sections.setdefault(title, anchor)
-        self._name(title, anchor)
-
-    def _name(self, title: str, anchor: str = "") -> None:
-        """Assign the pending labels to a title."""
-        for label in self._pending:
-            self.found.labels.setdefault(normal_name(label), (anchor or make_id(label), title))
-        self._pending.clear()
-
-    def _toctree(self, options: Iterable[str]) -> None:
-        tree = _Toctree()
-        for line in map(str.strip, options):
-            if option := re.match(r":([\w-]+):\s*(.*)", line):
-                tree.caption = option[2] if option[1] == "caption" else tree.caption
-                tree.glob = tree.glob or option[1] == "glob"
-                tree.numbered = tree.numbered or option[1] == "numbered"
-                tree.backwards = tree.backwards or option[1] == "reversed"
-            elif line and not line.startswith(".. "):
-                titled = _TITLED.fullmatch(line)
-                tree.entries.append((titled[1], titled[2]) if titled else ("", line))
-        self.found.toctrees.append(tree)
-
-
-class _RstSearch(_Search):
-    def __init__(self) -> None:
-        super().__init__()
-        self._objects = Objects(self.found.objects)
-
-    def run(self, lines: list[str]) -> _Found:
-        place = 0
-        while place < len(lines):
-            place = self._line(lines, place)
-        self._name("")
-        return self.found
-
-    def _line(self, lines: list[str], place: int) -> int:
-        """Read the block that begins at a line; returns the number of the next line to read."""
-        line = lines[place]
-        if not line.strip():
-            return place + 1
-        if label := _LABEL.match(line):
-            self._pending.append((label[1] or label[2]).replace("\\", ""))
-            return place + 1
-        if directive := _DIRECTIVE.match(line):
-            return self._directive(directive, lines, place)
-        if (title := _title_at(lines, place)) is not None:
-            self._section(title[0])
-            return title[1]
-        following = lines[place + 1] if place + 1 < len(lines) else ""
-        defines = following.strip() and _indent(following) > _indent(line)  # the line is a term
-        self._name(plain_title(line) if defines and self._pending else "")
-        if line.rstrip().endswith("::"):
-            return _end_of_body(lines, place + 1, _indent(line))
-        return place + 1
-
-    def _directive(self, directive: re.Match[str], lines: list[str], place: int) -> int:
-        indent, name, argument = len(directive[1]), directive[2].lower(), (directive[3] or "").strip()
-        if name == "toctree":
-            end = _end_of_body(lines, place + 1, indent)
-            self._toctree(lines[place + 1 : end])
-            return end
-        if name == "glossary":
-            end = _end_of_body(lines, place + 1, indent)
-            self._glossary(lines[place + 1 : end])
-        elif OBJECT.fullmatch(name):
-            self._object(name, argument, indent, lines, place)
-        elif name in ("currentmodule", "py:currentmodule", "module", "py:module"):
-            self._objects.module = "" if argument == "None" else argument
-        elif name == "program":
-            self._objects.program = argument
-        elif NAMESPACE.fullmatch(name):
-            self._objects.enter(name, argument)
-        elif name in _CAPTIONED:
-            caption, named = self._caption(name, argument, lines, place, indent)
-            self._pending += [named] if named else []
-            if caption:
-                self.found.captioned.append((_CAPTIONED[name], tuple(map(normal_name, self._pending))))
-            self._name(caption)
-        if _LITERAL.fullmatch(name):
-            return _end_of_body(lines, place + 1, indent)
-        if name not in ("index", "redirect-from") and not OBJECT.fullmatch(name):
-            self._name("")
-        return place + 1
-
-    def _caption(self, name: str, argument: str, lines: list[str], place: int, indent: int) -> tuple[str, str]:
-        """The caption of a figure, table or listing, and its label from the option `name`."""
-        caption, label = plain_title(argument) if _CAPTIONED[name] == "table" else "", ""
-        for line in lines[place + 1 : _end_of_body(lines, place + 1, indent)]:
-            if option := re.match(r"\s*:(caption|name):\s*(.+)", line):
-                caption, label = (plain_title(option[2]), label) if option[1] == "caption" else (caption, option[2])
-            elif line.strip() and not line.lstrip().startswith(":"):
-                return plain_title(line.strip()) if name == "figure" else caption, label
-        return caption, label
-
-    def _object(self, kind: str, argument: str, indent: int, lines: list[str], place: int) -> None:
-        signatures = [argument]
-        for line in lines[place + 1 : place + 20]:
-            if not line.strip() or _indent(line) <= indent:
-                break
-            if re.match(r"\s+:no-?index:", line):
-                return
-            if signatures[-1].endswith("\\"):
-                signatures[-1] = f"{signatures[-1][:-1].rstrip()} {line.strip()}"
-            elif not line.lstrip().startswith(":"):
-                signatures.append(line.strip())
-        self._objects.describe(kind, signatures, indent)
-        for label in self._pending:
-            self.found.labels.setdefault(normal_name(label), (make_id(label), ""))
-        self._pending.clear()
-
-    def _glossary(self, lines: list[str]) -> None:
-        filled = [line for line in lines if line.strip() and not line.lstrip().startswith((":sorted:", ".. "))]
-        depth = min(map(_indent, filled), default=0)
-        for line in filled:
-            if _indent(line) == depth:
-                term = plain_title(re.split(r"(?<!\s)\s++:\s++", line.strip())[0])
-                self.found.objects.setdefault(f"term:{normal_name(term)}", sphinx_id("term", term))
-
-
-class _MystSearch(_Search):
-    def run(self, lines: list[str]) -> _Found:
-        place, fence = 0, ""
-        while place < len(lines):
-            line = lines[place]
-            place += 1
-            if fence:
-                fence = "" if line.strip().startswith(fence) else fence
-            elif directive := _MYST_DIRECTIVE.match(line):
-                if directive[2] == "toctree":
-                    end = next((at for at in range(place, len(lines)) if lines[at].strip() == directive[1]), len(lines))
-                    self._toctree(lines[place:end])
-                    place = end + 1
-                elif directive[1][0] != ":":
-                    fence = directive[1]
-            elif opening := _FENCE.match(line):
-                fence = opening[1]
-            elif label := _MYST_LABEL.match(line):
-                self._pending.append(label[1])
-            elif heading := _MYST_HEADING.match(line):
-                self._section(heading[2], make_id(self._pending[-1]) if self._pending else "")
-            elif line.strip():
-                self._name("")
-        self._name("")
-        return self.found
-
-
-def plain_title(title: str) -> str:
-    """A title without its inline markup."""
-    title = re.sub(r"(?::[\w:.+-]{1,80}:)?`([^`<]{1,500}?)(?<!\s)\s*+<[^`<>]++>`_{0,2}", r"\1", title.strip())
-    return " ".join(_MARKUP.sub(lambda found: found[2] or found[3] or "", title).split())
-
-
-def _title_at(lines: list[str], place: int) -> tuple[str, int] | None:
-    """The section title that begins at a line, and the number of the line after it; None if there is none."""
-    line = lines[place]
-    if line[0].isspace():
-        return None
-    if _ADORNMENT.match(line) and place + 2 < len(lines) and lines[place + 1].strip():
-        if lines[place + 2].rstrip() == line.rstrip() and not _ADORNMENT.match(lines[place + 1].strip()):
-            return lines[place + 1].strip(), place + 3
-        if len(line.strip()) > 3 or place + 1 >= len(lines):
-            return None
-    under = lines[place + 1] if place + 1 < len(lines) else ""
-    before = lines[place - 1].strip() if place else ""
-    if not _ADORNMENT.match(under) or (before and not _ADORNMENT.match(before)):
-        return None
-    if len(under.rstrip()) < len(line.rstrip()) and len(under.rstrip()) < 4:
-        return None
-    return line.strip(), place + 2
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
-
-
-def _end_of_body(lines: list[str], place: int, indent: int) -> int:
-    """The number of the first line that is neither blank nor indented more than `indent`."""
-    while place < len(lines) and (not lines[place].strip() or _indent(lines[place]) > indent):
-        place += 1
-    return place

@@ -14,11 +14,11 @@ from chapterverse.ingestion.document import Reference
 from chapterverse.ingestion.readers.sphinx.c_names import IDENTIFIER
 from chapterverse.ingestion.readers.sphinx.objects import C_DOMAINS, KINDS, object_names
 from chapterverse.ingestion.readers.sphinx.page import DOMAIN, DOMAINS, surroundings, words
-from chapterverse.ingestion.readers.sphinx.project import doc_key, normal_name
+from chapterverse.ingestion.readers.sphinx.project import doc_key
+from chapterverse.ingestion.readers.sphinx.scanner import TITLED, normal_name
 
 _ROLE_NAME = re.compile(r":([\w:.+-]{1,60}):`|`:([\w:.+-]{1,60}):")
 _TAG = re.compile(r"<[^<>]{0,1000}>")
-_TITLED = re.compile(r"(.+?)(?<!\s)\s*+(?<!\\)<([^<>]++)>", re.DOTALL)
 _CODE_ROLES = words(
     "attr class cls cmd const data dir enum enumerator envvar exc expr func funcparam keyword macro member meth mod "
     "obj option role struct texpr token type union var confval event concept deco"
@@ -158,8 +158,13 @@ def _raw(
     **__: Any,
 ) -> Spoken:
     """Roles based on `raw`: show the text of HTML, and nothing for other formats."""
-    shown = _TAG.sub("", unescape(text)) if "html" in str((options or {}).get("format", "")).split() else ""
-    return [nodes.inline(raw, html.unescape(shown))], []
+    return [raw_text(unescape(text), str((options or {}).get("format", "")))], []
+
+
+def raw_text(text: str, formats: str) -> nodes.Node:
+    """The text of raw HTML within a sentence, with a space for a line break; empty for other formats."""
+    shown = _TAG.sub("", text.replace("<br", " <br")) if "html" in formats.split() else ""
+    return nodes.inline("", html.unescape(shown))
 
 
 vars(_raw)["options"] = {"format": directives.unchanged}
@@ -199,9 +204,8 @@ def _external(setting: str, text: str) -> nodes.Node:
 
 
 def _shown(text: str) -> tuple[str, str]:
-    text = unescape(text)
-    titled = _TITLED.fullmatch(text)
-    return (titled[1], titled[2]) if titled else (text, "")
+    titled = TITLED.fullmatch(text)
+    return (unescape(titled[1]), unescape(titled[2])) if titled else (unescape(text), "")
 
 
 def _register_roles() -> set[str]:
@@ -234,9 +238,10 @@ def prepare_roles(text: str) -> None:
 
 def default_role(name: str) -> Callable[..., Spoken] | None:
     """The role for text in single backticks, by the project's setting; None for docutils' default."""
-    bare = DOMAIN.sub("", name)
-    if bare in ("any", "autolink"):
-        return _any
-    if bare in _CODE_ROLES or bare in ("literal", "code"):
+    bare = DOMAIN.sub("", name).lower()
+    if bare in ("literal", "code"):
         return _say_code
-    return _say if bare in ("ref", "doc", "term") else None
+    prepare_roles(f":{bare}:`")
+    own: dict[str, Callable[..., Spoken]] = roles._roles  # type: ignore[attr-defined]
+    standard: dict[str, Callable[..., Spoken]] = roles._role_registry  # type: ignore[attr-defined]
+    return own.get("any" if bare == "autolink" else bare) or standard.get(english.roles.get(bare, "")) if bare else None
