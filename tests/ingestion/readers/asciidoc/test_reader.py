@@ -200,6 +200,17 @@ def test_tables() -> None:
     ]
 
 
+def test_cells_of_one_letter_are_text() -> None:
+    text = "|===\n|Op|Meaning\n\n|<|less\n|s|seconds\n|m|minutes\n2+|all\ns|last e|cell\n|==="
+    assert _parts(text) == [
+        (
+            "table",
+            "| Op | Meaning |\n| --- | --- |\n| < | less |\n| s | seconds |\n| m | minutes |\n"
+            "| all | all |\n| last | cell |",
+        )
+    ]
+
+
 def test_block_titles_and_formulas() -> None:
     text = (
         ".Mind the *gap*\n[WARNING]\n====\nHot.\n====\n\n.The parts\n|===\n|a\n|===\n\n"

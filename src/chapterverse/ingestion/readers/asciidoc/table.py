@@ -94,7 +94,7 @@ def _cells(text: str, mark: str) -> Iterator[TableCell]:
         if place and text[place - 1] == "\\":
             place = text.find(mark, place + 1)
             continue
-        found = _SPEC.search(text[max(at + 1, place - _SPEC_CHARS, 0) : place])
+        found = _SPEC.search(text, max(at + 1, place - _SPEC_CHARS, 0), place)
         end = place - (len(found[0]) if found else 0)
         if at >= 0:
             yield from _repeated(spec, text[at + 1 : end], mark, times)
