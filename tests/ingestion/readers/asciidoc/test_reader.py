@@ -211,6 +211,11 @@ def test_cells_of_one_letter_are_text() -> None:
     ]
 
 
+def test_field_of_several_lines_keeps_its_words_apart() -> None:
+    text = '[format=csv]\n|===\na,"line one\nline two"\n|==='
+    assert _parts(text) == [("table", "|  |  |\n| --- | --- |\n| a | line one line two |")]
+
+
 def test_block_titles_and_formulas() -> None:
     text = (
         ".Mind the *gap*\n[WARNING]\n====\nHot.\n====\n\n.The parts\n|===\n|a\n|===\n\n"

@@ -129,8 +129,9 @@ def _separated(lines: list[str], mark: str, form: str) -> Iterator[list[str]]:
                     field.replace(f"\\{mark}", mark).strip() for field in re.split(rf"(?<!\\){re.escape(mark)}", line)
                 ]
         return
+    ended = (f"{line}\n" for line in lines)  # keeps the lines of a field apart
     try:
-        yield from ([cell.strip() for cell in row] for row in csv.reader(lines, delimiter=mark) if row)
+        yield from ([cell.strip() for cell in row] for row in csv.reader(ended, delimiter=mark) if row)
     except csv.Error:
         return
 
