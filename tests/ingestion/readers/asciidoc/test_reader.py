@@ -87,6 +87,29 @@ def test_inline_markup() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("pass:c[Map<String, List<Foo>> m] pass:v[<T>]", "Map<String, List<Foo>> m <T>"),
+        ("pass:specialcharacters[<b>&</b>] pass:[<b>hi</b>]", "<b>&</b> hi"),
+        (":v: 1\n\npass:a[{v}] pass:a,q[*{v}*] pass:n[*z*] pass:q,c[*<i>*] pass:m[link:a.html[b\\]]", "1 1 z <i> b"),
+        ("one+++<br>+++two pass:[<b>]bold+++</b>+++", "one two bold"),
+    ],
+)
+def test_passed_text_has_only_the_substitutions_that_it_names(text: str, read: str) -> None:
+    assert _parts(text) == [("paragraph", read)]
+
+
+def test_code_with_macros_keeps_its_angle_brackets() -> None:
+    text = '[subs="+macros"]\n----\nMap<String> pass:c[<T>] x\n----\n\n[subs="+quotes"]\n----\n`y` *z*\n----'
+    assert _parts(text) == [("code", "Map<String> <T> x"), ("code", "y z")]
+
+
+def test_code_in_the_text_of_a_reference() -> None:
+    text = "[[bar]]\n== B\n\n<<bar, `<tx:driven/>`>> and <<bar>>; 1<<2"
+    assert _parts(text)[1:] == [("paragraph", "`<tx:driven/>` and B; 1<<2")]
+
+
 def test_inline_markup_becomes_marks(tmp_path: Path) -> None:
     (tmp_path / "x.adoc").write_text("*b* _i_ x^2^ H~2~O https://x.test[site] <https://y.test> image:p.png[A plot]")
     page = _page(tmp_path, "x.adoc")
