@@ -122,7 +122,7 @@ class _Writer:
         if kind == "image":
             if "://" in target or target.startswith(("data:", "/")):
                 return target
-            if antora := asciidoc_project.image_path(target, self._document.path):
+            if antora := asciidoc_project.image_path(target, self._document):
                 return f"path:{antora}"
             target = posixpath.join(self._attributes.get("imagesdir", ""), target)
         if "://" in target or target.startswith(("#", "/", "mailto:")):
