@@ -57,6 +57,20 @@ def test_title_sections_attributes_and_anchors() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("below", "read"),
+    [
+        ("First line.\nSecond line.\nThird line.\n\nAfter.", ["First line. Second line. Third line.", "After."]),
+        ("This text follows its title.\nIt is read.", ["This text follows its title. It is read."]),
+        ("Ann Lee; Jo <jo@x.test>\n// no\n:a: 1\nText {a}.", ["Text 1."]),
+        ("Ann Lee; Bo van Dyk\nv1.0, 2024\n:a: 1\nText {a}.", ["Text 1."]),
+        ("Professor Ann Mary Lee <ann@x.test>\nDecember 2024\nText.\nMore.", ["Text. More."]),
+    ],
+)
+def test_text_right_below_the_title_is_read(below: str, read: list[str]) -> None:
+    assert _parts(f"= Title\n{below}")[1:] == [("paragraph", text) for text in read]
+
+
 def test_anchors_follow_the_attributes() -> None:
     parts = _draft(":idprefix:\n:idseparator: -\n\n== One two\n\na\n\n== One two\n\nb").parts
     assert [part.anchor for part in parts if part.kind == "heading"] == ["one-two", "one-two-2"]
