@@ -248,6 +248,17 @@ def test_cells_of_one_letter_are_text() -> None:
     ]
 
 
+def test_cell_with_blocks_keeps_captions_and_pictures() -> None:
+    text = (
+        '[cols="1a,1"]\n|===\n|\n.pom.xml\n[source,xml]\n----\n<a/>\n----\n\n.A plot\nimage::p.png[Plot]\n\n'
+        ".Ports\n!===\n!x !y\n!===\n|z\n|==="
+    )
+    (part,) = _draft(text).parts
+    shown, marks = extract(part.text)
+    assert shown.endswith("| pom.xml `<a/>` A plot Ports x y | z |")
+    assert [(mark.kind, mark.target, mark.title) for mark in marks] == [("image", "path:p.png", "Plot")]
+
+
 def test_field_of_several_lines_keeps_its_words_apart() -> None:
     text = '[format=csv]\n|===\na,"line one\nline two"\n|==='
     assert _parts(text) == [("table", "|  |  |\n| --- | --- |\n| a | line one line two |")]

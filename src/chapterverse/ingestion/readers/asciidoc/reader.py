@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from chapterverse.ingestion.document import Document, Draft, Part, Unreadable
-from chapterverse.ingestion.inline import formula, plain
+from chapterverse.ingestion.inline import close_gaps, formula, picture, plain
 from chapterverse.ingestion.readers.asciidoc import project as asciidoc_project
 from chapterverse.ingestion.readers.asciidoc.blocks import About, AsciidocBlock, Item, Parser, attributes_of
 from chapterverse.ingestion.readers.asciidoc.source import Attributes, reindented, resolve
@@ -277,7 +277,7 @@ class _Writer:
         self._blocks(parser.cell(text))
         parts, self._to = self._to.finish(), outside
         self._tables -= 1
-        return " ".join(_in_line(part) for part in parts)
+        return close_gaps(" ".join(_in_line(part) for part in parts))
 
 
 def _all(blocks: list[AsciidocBlock]) -> list[AsciidocBlock]:
@@ -301,13 +301,18 @@ def _named_places(block: AsciidocBlock) -> Iterator[re.Match[str]]:
 
 
 def _in_line(part: Part) -> str:
-    if part.kind == "code":
-        return f"`{part.text}`" if "`" not in part.text else part.text
-    if part.kind == "table":
-        return " ".join(re.sub(r"(?<!\\)\||(?<=\|) --- (?=\|)", " ", part.text).split())
-    return (
-        " ".join(_ITEM.sub("", line, count=1) for line in part.text.split("\n")) if part.kind == "list" else part.text
-    )
+    match part.kind:
+        case "code":
+            shown = [part.caption, f"`{part.text}`" if "`" not in part.text else part.text]
+        case "table":
+            shown = [part.caption, *re.sub(r"(?<!\\)\||(?<=\|) --- (?=\|)", " ", part.text).split()]
+        case "image":
+            shown = [picture(part.info, part.text), part.caption]
+        case "list":
+            shown = [_ITEM.sub("", line, count=1) for line in part.text.split("\n")]
+        case _:
+            shown = [part.text]
+    return " ".join(filter(None, shown))
 
 
 def _unchecked(text: str) -> str:
