@@ -24,6 +24,13 @@ def test_large_tables_are_read_like_small_ones(shape: str) -> None:
         assert parts[1].text.split("\n") == ["| x | y |", "| --- | --- |", *["| a | b |"] * count]
 
 
+def test_header_and_fields_of_several_lines_of_a_large_csv_table() -> None:
+    begin = '.. csv-table::\n   :header: Name, "Default value"\n\n   a,"line one\n   line two"\n'
+    text = begin + "   a,b\n" * MANY_LINES
+    (part,) = read(Document("u", "x.rst", "b", "rst", text.encode(), "sphinx"))[0].parts
+    assert part.text.startswith("| Name | Default value |\n| --- | --- |\n| a | line one line two |\n| a | b |\n")
+
+
 def test_row_of_several_lines_is_joined() -> None:
     begin, row, end = _SHAPES["simple"]
     _, (table,) = lift(f"{begin}{row * MANY_LINES}c  d\n   e\n{end}")

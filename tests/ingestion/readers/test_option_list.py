@@ -35,6 +35,7 @@ def test_an_explanation_may_begin_on_the_next_line() -> None:
         "-import os\n-import re\n+import sys\n",  # a difference between files
         "- one  thing\n- another  thing\n",  # a list in YAML
         "--first\n--second\n",  # nothing is explained
+        "-rw-r--r--  1 jane  staff 120 a\n-rwxr-xr-x  1 jane  staff 80 b\n",  # files
         "-1.5  2.0\n-3.2  4.1\n",  # numbers
         "",
     ],

@@ -47,8 +47,9 @@ def lift(text: str) -> tuple[str, list[str]]:
 
 def csv_rows(lines: Sequence[str], delimiter: str = ",") -> Rows:
     """The rows of a `csv-table`."""
+    ended = (f"{line}\n" for line in lines)  # keeps the lines of a field apart
     try:
-        return [row for row in csv.reader(lines, delimiter=delimiter[:1] or ",", skipinitialspace=True) if row]
+        return [row for row in csv.reader(ended, delimiter=delimiter[:1] or ",", skipinitialspace=True) if row]
     except csv.Error:
         return []
 

@@ -10,7 +10,9 @@ PLAIN: Final = frozenset(
 )  # languages of code blocks that may be a list of options
 SHORT_NAME: Final = 4  # columns of "-s, " before "--long"; an option without a short name is indented by them
 
-_OPTION = re.compile(r"(?!-\d++(?:[.,]\d++)*+(?: |$))--?[A-Za-z0-9?#@]")  # not a number
+_OPTION = re.compile(
+    r"(?!-\d++(?:[.,]\d++)*+(?: |$)|-(?:[r-][w-][xsStT-]){3})--?[A-Za-z0-9?#@]"
+)  # no number, nor the rights of a file
 _GAP = re.compile(r" {2,}")  # between "-o, --output FILE" and its explanation
 
 

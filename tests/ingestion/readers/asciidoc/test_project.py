@@ -130,6 +130,60 @@ async def test_antora_component_uses_its_navigation_and_attributes(tmp_path: Pat
     assert set(skipped.values()) <= {"partial", "included in modules/ROOT/pages/index.adoc"}
 
 
+async def test_antora_navigation_is_asciidoc(tmp_path: Path) -> None:
+    files = {
+        "antora.yml": "name: c\nasciidoc:\n  attributes:\n    n: 1\nnav: [modules/ROOT/nav.adoc]\n",
+        "modules/ROOT/nav.adoc": ".xref:index.adoc[Getting *Started*]\n* xref:a.adoc[A]\ninclude::partial$more.adoc[]\n"
+        "\n.Group {n}\n- xref:{file}.adoc[`D`]\nifdef::none[]\n- xref:e.adoc[E]\nendif::[]\n",
+        "modules/ROOT/partials/more.adoc": ":file: d\n* B {n}\n** xref:b.adoc[]\n",
+        **{f"modules/ROOT/pages/{name}.adoc": f"= Title {name}\n\nText." for name in ("index", "a", "b", "d", "e")},
+    }
+    await _read(tmp_path / "c", files)
+    assert [(entry.title, entry.parents, entry.module) for entry in asciidoc_project.navigation(tmp_path / "c")] == [
+        ("Getting Started", (), "Getting Started"),
+        ("A", ("Getting Started",), "Getting Started"),
+        ("Title b", ("Getting Started", "B 1"), "Getting Started"),
+        ("D", ("Group 1",), "Group 1"),
+    ]
+
+
+async def test_antora_attributes_are_unset_by_null_and_false(tmp_path: Path) -> None:
+    files = {
+        "antora.yml": "name: c\nasciidoc:\n  attributes:\n    gone: ~\n    soft: false\n    flag: true\n    k: v1@\n",
+        "modules/ROOT/pages/a.adoc": "= A\n\nifdef::gone[gone]\nifdef::soft[soft]\nifdef::flag['{flag}' {k}]",
+    }
+    (page,), _ = await _read(tmp_path / "c", files)
+    assert page.text == "# A\n\n'' v1"
+
+
+async def test_antora_includes_and_images_of_a_component(tmp_path: Path) -> None:
+    files = {
+        "a/antora.yml": "name: rover\n",
+        "a/modules/ROOT/pages/a.adoc": "= A\n\ninclude::rover:ROOT:partial$p.adoc[]\n\n"
+        "include::1.0@rover::partial$p.adoc[]\n\ninclude::arm:joints:partial$q.adoc[]\n\n"
+        "include::lidar::partial$p.adoc[]\n\nimage::arm::y.png[Why]",
+        "a/modules/ROOT/partials/p.adoc": "Rover.",
+        "b/antora.yml": "name: arm\n",
+        "b/modules/joints/partials/q.adoc": "Arm.",
+    }
+    pages, _ = await _read(tmp_path / "c", files, "https://b.test")
+    (page,) = pages
+    assert page.text.startswith("# A\n\nRover.\n\nRover.\n\nArm.")
+    assert [block.info for block in page.blocks if block.kind == "image"] == [
+        "https://b.test/b/modules/ROOT/images/y.png"
+    ]
+
+
+async def test_include_inside_a_condition_on_one_line(tmp_path: Path) -> None:
+    files = {
+        "a.adoc": "= A\n\nifdef::asciidoctor[include::part.adoc[]]\n\nifdef::x[include::part.adoc[]]\n\nEnd.",
+        "part.adoc": "Text.",
+    }
+    (page,), skipped = await _read(tmp_path / "b", files)
+    assert page.text == "# A\n\nText.\n\nEnd."
+    assert skipped == {"b/part.adoc": "included in a.adoc"}
+
+
 async def test_antora_references_to_other_components(tmp_path: Path) -> None:
     files = {
         "a/antora.yml": "name: rover\n",

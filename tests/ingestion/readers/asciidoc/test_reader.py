@@ -57,6 +57,20 @@ def test_title_sections_attributes_and_anchors() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("below", "read"),
+    [
+        ("First line.\nSecond line.\nThird line.\n\nAfter.", ["First line. Second line. Third line.", "After."]),
+        ("This text follows its title.\nIt is read.", ["This text follows its title. It is read."]),
+        ("Ann Lee; Jo <jo@x.test>\n// no\n:a: 1\nText {a}.", ["Text 1."]),
+        ("Ann Lee; Bo van Dyk\nv1.0, 2024\n:a: 1\nText {a}.", ["Text 1."]),
+        ("Professor Ann Mary Lee <ann@x.test>\nDecember 2024\nText.\nMore.", ["Text. More."]),
+    ],
+)
+def test_text_right_below_the_title_is_read(below: str, read: list[str]) -> None:
+    assert _parts(f"= Title\n{below}")[1:] == [("paragraph", text) for text in read]
+
+
 def test_anchors_follow_the_attributes() -> None:
     parts = _draft(":idprefix:\n:idseparator: -\n\n== One two\n\na\n\n== One two\n\nb").parts
     assert [part.anchor for part in parts if part.kind == "heading"] == ["one-two", "one-two-2"]
@@ -85,6 +99,29 @@ def test_inline_markup() -> None:
             "foo_bar_baz 2 * 3 * 4 {raw} *no* © a — b … & [check] me@x.test",
         )
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("pass:c[Map<String, List<Foo>> m] pass:v[<T>]", "Map<String, List<Foo>> m <T>"),
+        ("pass:specialcharacters[<b>&</b>] pass:[<b>hi</b>]", "<b>&</b> hi"),
+        (":v: 1\n\npass:a[{v}] pass:a,q[*{v}*] pass:n[*z*] pass:q,c[*<i>*] pass:m[link:a.html[b\\]]", "1 1 z <i> b"),
+        ("one+++<br>+++two pass:[<b>]bold+++</b>+++", "one two bold"),
+    ],
+)
+def test_passed_text_has_only_the_substitutions_that_it_names(text: str, read: str) -> None:
+    assert _parts(text) == [("paragraph", read)]
+
+
+def test_code_with_macros_keeps_its_angle_brackets() -> None:
+    text = '[subs="+macros"]\n----\nMap<String> pass:c[<T>] x\n----\n\n[subs="+quotes"]\n----\n`y` *z*\n----'
+    assert _parts(text) == [("code", "Map<String> <T> x"), ("code", "y z")]
+
+
+def test_code_in_the_text_of_a_reference() -> None:
+    text = "[[bar]]\n== B\n\n<<bar, `<tx:driven/>`>> and <<bar>>; 1<<2"
+    assert _parts(text)[1:] == [("paragraph", "`<tx:driven/>` and B; 1<<2")]
 
 
 def test_inline_markup_becomes_marks(tmp_path: Path) -> None:
@@ -198,6 +235,33 @@ def test_tables() -> None:
         ("table", "|  |  |\n| --- | --- |\n| tall | 1 |\n| tall | 2 5.1+ |\n| z | z |"),
         ("table", "|  |  |\n| --- | --- |\n| k | one two `x` |"),
     ]
+
+
+def test_cells_of_one_letter_are_text() -> None:
+    text = "|===\n|Op|Meaning\n\n|<|less\n|s|seconds\n|m|minutes\n2+|all\ns|last e|cell\n|==="
+    assert _parts(text) == [
+        (
+            "table",
+            "| Op | Meaning |\n| --- | --- |\n| < | less |\n| s | seconds |\n| m | minutes |\n"
+            "| all | all |\n| last | cell |",
+        )
+    ]
+
+
+def test_cell_with_blocks_keeps_captions_and_pictures() -> None:
+    text = (
+        '[cols="1a,1"]\n|===\n|\n.pom.xml\n[source,xml]\n----\n<a/>\n----\n\n.A plot\nimage::p.png[Plot]\n\n'
+        ".Ports\n!===\n!x !y\n!===\n|z\n|==="
+    )
+    (part,) = _draft(text).parts
+    shown, marks = extract(part.text)
+    assert shown.endswith("| pom.xml `<a/>` A plot Ports x y | z |")
+    assert [(mark.kind, mark.target, mark.title) for mark in marks] == [("image", "path:p.png", "Plot")]
+
+
+def test_field_of_several_lines_keeps_its_words_apart() -> None:
+    text = '[format=csv]\n|===\na,"line one\nline two"\n|==='
+    assert _parts(text) == [("table", "|  |  |\n| --- | --- |\n| a | line one line two |")]
 
 
 def test_block_titles_and_formulas() -> None:

@@ -50,6 +50,9 @@ _UNDERLINES = "=-~^+"
 ANCHOR = re.compile(r"\[\[([^\W\d][\w:.-]*+)(?:,[ \t]*+(.+))?\]\]")
 _HEADING_ANCHOR = re.compile(r"(?=.*\]\]\Z)(.+?)(?<![ \t])[ \t]++\[\[([^\W\d][\w:.-]*+)(?:,[ \t]*+(.+))?\]\]")
 _ATTRIBUTES = re.compile(r"\[(?=[\w{,.#\"'%])(.*)\]|\[\]")
+_NAME = r"[\w{][\w{}.,'’&()-]*+(?: ++[\w{][\w{}.,'’&()-]*+){0,2}"  # at most three words; more are text
+_AUTHORS = re.compile(rf"\A(?:{_NAME}(?:; ++{_NAME})*+(?<!\.)|.*<[^<>\s@]++@[^<>\s]++>.*)")
+_REVISION = re.compile(r"\A(?=.*[\d{])[\w{].*")
 _BREAK = re.compile(r"'{3,}|<<<|(?:- ?){2}-|(?:\* ?){2}\*|(?:_ ?){2}_")
 _ADMONITION = re.compile(r"(NOTE|TIP|IMPORTANT|WARNING|CAUTION):[ \t]+")
 _PLACE = re.compile(r"\s*(?:([\w:-]+)[ \t]*=[ \t]*)?(?:\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'|([^,]*))\s*(?:,|$)")
@@ -173,7 +176,7 @@ class Parser:
         return self._inside(text.split("\n"))
 
     def _header(self, run: Lines) -> None:
-        """Read the title, the author and revision lines, and the attributes that follow without a blank line."""
+        """Read the title and the lines that belong to it."""
         about = About()
         while not run.done:
             line = run.line
@@ -193,13 +196,17 @@ class Parser:
         self.title = heading[1]
         if run.at - start == 2:  # an underlined title: the syntax before Asciidoctor 1.5
             self.attributes["compat-mode"] = ""
-        authors = True
+        self._below_title(run)
+
+    def _below_title(self, run: Lines) -> None:
+        """Read the line of authors, the line of the revision and the attributes. The first other line is text."""
+        expected = [_AUTHORS, _REVISION]
         while not run.done and run.line:
             if self._entry(run):
-                authors = False
+                expected = []
             elif run.line.startswith("////") and not run.line.strip("/"):
                 run.delimited(run.line)
-            elif run.line.startswith("//") or (authors and not METADATA.fullmatch(run.line)):
+            elif run.line.startswith("//") or (expected and expected.pop(0).fullmatch(run.line)):
                 run.at += 1
             else:
                 break

@@ -20,7 +20,7 @@ from chapterverse.ingestion.document import Document, Unreadable
 from chapterverse.ingestion.inclusion import Inclusion, is_readable
 from chapterverse.ingestion.navigation import NavigationEntry
 from chapterverse.ingestion.readers.asciidoc.blocks import ANCHOR, attributes_of, underline_level
-from chapterverse.ingestion.readers.asciidoc.source import ENTRY, AsciidocSource, Attributes, resolve
+from chapterverse.ingestion.readers.asciidoc.source import ENTRY, AsciidocSource, Attributes, antora_path, resolve
 from chapterverse.ingestion.readers.asciidoc.text import Inline, generated_anchor
 from chapterverse.ingestion.readers.cleaning import decode
 
@@ -36,8 +36,10 @@ _INLINE_ANCHOR = re.compile(
     r"\[\[([^\W\d][\w:.-]*+)(?:,[ \t]*+([^\[\]]{1,500}+))?\]\]|\banchor:([\w:.-]{1,300}+)\[([^\]]{0,500}+)\]"
 )
 _ID = re.compile(r"\[(?=.*\]\Z)[\w\" ,%.=-]*?(?:#([\w:.-]++)|id=[\"']?([\w:.-]++)).*\]")
-_INCLUDE = re.compile(r"include::([^\s\[](?:[^\[]*[^\s\[])?)\[(.*)\]")
-_NAV = re.compile(r"(\*{1,6})[ \t]++(.*)")
+_INCLUDE = re.compile(
+    r"(?P<condition>ifn?def::[^\s\[]++\[)?include::(?P<target>[^\s\[](?:[^\[]*[^\s\[])?)\[(?P<given>.*)\](?(condition)\])"
+)
+_NAV = re.compile(r"(?:(\*{1,6}|-)[ \t]++|\.(?![. ]))(.+)")  # an item, or the title of a list
 _NAV_PAGE = re.compile(r"xref:([^\[\s]{1,500}+)\[([^\]]{0,500}+)\]")
 
 
@@ -73,6 +75,11 @@ class AsciidocProject:
     _ids: dict[str, dict[str, str]] = field(default_factory=dict)
     _chapters: dict[str, str] | None = None
     _everywhere: dict[str, tuple[str, str]] | None = None
+
+    @property
+    def component_names(self) -> dict[str, str]:
+        """Antora: the folders of the components and their names."""
+        return {folder: str(described.get("name", "")) for folder, described in self.components.items()}
 
     def is_page(self, path: str) -> bool:
         """Whether a file is a separate page."""
@@ -112,7 +119,7 @@ class AsciidocProject:
                 result.clear()
                 result.update(attributes)
 
-        source = AsciidocSource(self.text, found, keep_out=self.is_chapter, met=met)
+        source = AsciidocSource(self.text, found, self.is_chapter, met, self.component_names)
         try:
             source.lines(self.text(parent) or "", parent)
         except Unreadable:
@@ -128,7 +135,10 @@ class AsciidocProject:
                 given = described.get("asciidoc")
                 values = given.get("attributes") if isinstance(given, dict) else None
                 for name, value in (values if isinstance(values, dict) else {}).items():
-                    attributes.put(str(name), str(value).removesuffix("@") if value is not False else "")
+                    if value is None or value is False:
+                        attributes.put(f"!{name}", "")
+                    else:
+                        attributes.put(str(name), "" if value is True else str(value).removesuffix("@"))
         return attributes
 
     def page_of(self, path: str) -> str:
@@ -226,19 +236,23 @@ class AsciidocProject:
             yield from self._nav_entries(text, path)
 
     def _nav_entries(self, text: str, path: str) -> Iterator[NavigationEntry]:
-        head = ""  # the title of the list
-        above: list[str] = []  # the entries above the current one
-        for line in text.split("\n"):
-            if line.startswith(".") and line[1:2] not in ("", ".", " "):
-                head, above = line[1:].strip(), []
+        source = AsciidocSource(self.text, self._component_attributes(path), components=self.component_names)
+        try:
+            lines = source.lines(text, path)
+        except Unreadable:
+            return
+        say = Inline(source.attributes, lambda target: ("", target), lambda kind, target: target)
+        above: list[str] = []  # the title of the list, and the entries above the current one
+        for line in map(source.attributes.filled, lines):
             if not (found := _NAV.fullmatch(line.strip())):
                 continue
-            depth = len(found[1]) - 1
+            depth = len(found[1] or "")
             page = _NAV_PAGE.search(found[2])
             target = antora_page(page[1].partition("#")[0], path, self) if page else ""
-            title = (page[2] if page else found[2]).strip() or (self.title(target) if target in self.scans else "")
+            title = say.bare(page[2] if page else found[2]).strip()
+            title = title or (self.title(target) if target in self.scans else "")
             above = [*above[:depth], *[""] * (depth - len(above))]
-            parents = tuple(filter(None, (head, *above)))
+            parents = tuple(filter(None, above))
             if target in self.scans:
                 yield NavigationEntry(target, title, parents, module=parents[0] if parents else title)
             above.append(title)
@@ -255,7 +269,8 @@ def source_of(document: Document) -> AsciidocSource:
     project = _project(document)
     if project is None:
         return AsciidocSource(fetch)
-    return AsciidocSource(fetch, project.context(document.path), keep_out=project.is_chapter)
+    context = project.context(document.path)
+    return AsciidocSource(fetch, context, project.is_chapter, components=project.component_names)
 
 
 def reference(document: Document, path: str, anchor: str, attributes: Attributes) -> tuple[str, str] | None:
@@ -279,30 +294,17 @@ def reference(document: Document, path: str, anchor: str, attributes: Attributes
 def antora_page(target: str, from_path: str, project: AsciidocProject) -> str:
     """The path of the page that an Antora reference names: `page.adoc`, `module:page.adoc`, `./page.adoc`, or
     `component:module:page.adoc` of a component of this project. Empty if there is no such component."""
-    parts = PurePosixPath(from_path).parts
-    if "modules" not in parts[:-1]:
-        return ""
-    at = len(parts) - 1 - parts[::-1].index("modules")
-    name = target.rpartition("@")[2].removeprefix("page$")
-    *component, module = name.split(":")[:-1] or [parts[at + 1]]
-    name = name.split(":")[-1].removeprefix("page$")
-    if name.startswith("./"):
-        return resolve(name, from_path)
-    folder: str | None = "".join(f"{part}/" for part in parts[:at])
-    if any(component):
-        folder = next((place for place, about in project.components.items() if about.get("name") == component[0]), None)
-    return "" if folder is None else posixpath.normpath(f"{folder}modules/{module or 'ROOT'}/pages/{name}")
+    if target.startswith("./"):
+        return resolve(target, from_path)
+    return antora_path(target, from_path, project.component_names, "page")
 
 
-def image_path(target: str, from_path: str) -> str:
+def image_path(target: str, document: Document) -> str:
     """The path of an image in an Antora component; empty if there is no component."""
-    parts = PurePosixPath(from_path).parts
-    if "modules" not in parts[:-2] or not {"pages", "partials"} & set(parts):
+    if not {"pages", "partials"} & set(PurePosixPath(document.path).parts):
         return ""
-    at = len(parts) - 1 - parts[::-1].index("modules")
-    module, _, name = target.rpartition(":")
-    name = name.removeprefix("image$")
-    return posixpath.normpath("/".join((*parts[: at + 1], module or parts[at + 1], "images", name)))
+    project = _project(document)
+    return antora_path(target, document.path, project.component_names if project else {}, "image")
 
 
 def navigation(root: Path) -> list[NavigationEntry]:
@@ -430,8 +432,8 @@ class _Scanner:
         if entry := ENTRY.fullmatch(line):
             self.found.events.append(("entry", entry[1], entry[2] or ""))
         elif include := _INCLUDE.fullmatch(line):
-            self.found.events.append(("include", include[1], include[2]))
-            self._begun = self._begun or not _sets_attributes(include[1])
+            self.found.events.append(("include", include["target"], include["given"]))
+            self._begun = self._begun or not _sets_attributes(include["target"])
         return bool(entry or include)
 
     def _about(self, line: str) -> bool:
@@ -478,7 +480,7 @@ def _heading(lines: list[str], number: int) -> tuple[int, str] | None:
 
 def _included(project: AsciidocProject, path: str) -> Iterator[tuple[str, int | None]]:
     """The files of the project that a file includes; for those that may be a separate page, the level of the title."""
-    attributes = Attributes()
+    attributes, components = Attributes(), project.component_names
     steps = 0
 
     def follow(one: str, files: tuple[str, ...]) -> Iterator[tuple[str, int | None]]:
@@ -488,7 +490,7 @@ def _included(project: AsciidocProject, path: str) -> Iterator[tuple[str, int | 
                 attributes.put(name, value)
                 continue
             steps += 1
-            target = resolve(attributes.filled(name), files[-1])
+            target = resolve(attributes.filled(name), files[-1], components)
             if steps > _MAX_STEPS or target not in project.scans or target in files or len(files) > 10:
                 continue
             given = {key: one.strip() for key, one in attributes_of(value)}

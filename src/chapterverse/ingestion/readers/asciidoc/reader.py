@@ -9,18 +9,16 @@ from collections.abc import Iterator
 from typing import Final
 
 from chapterverse.ingestion.document import Document, Draft, Part, Unreadable
-from chapterverse.ingestion.inline import formula, plain
+from chapterverse.ingestion.inline import close_gaps, formula, picture, plain
 from chapterverse.ingestion.readers.asciidoc import project as asciidoc_project
 from chapterverse.ingestion.readers.asciidoc.blocks import About, AsciidocBlock, Item, Parser, attributes_of
 from chapterverse.ingestion.readers.asciidoc.source import Attributes, reindented, resolve
 from chapterverse.ingestion.readers.asciidoc.table import TableCell, read_table
-from chapterverse.ingestion.readers.asciidoc.text import Inline, generated_anchor
+from chapterverse.ingestion.readers.asciidoc.text import Inline, generated_anchor, steps_of
 from chapterverse.ingestion.readers.cleaning import Cell, clean_inline, decode
 from chapterverse.ingestion.readers.page_builder import PageBuilder
 from chapterverse.ingestion.readers.rawhtml import RawHtml
 
-_ALL_STEPS: Final = "attributes,quotes,macros"
-_SUBS = {"a": "attributes", "q": "quotes", "m": "macros", "normal": _ALL_STEPS, "n": _ALL_STEPS}
 _ITEM = re.compile(r"\s*+(?:- |\d{1,9}\. )?")
 _MAX_CELL_DEPTH: Final = 3  # tables inside tables
 _PLACE = re.compile(
@@ -124,7 +122,7 @@ class _Writer:
         if kind == "image":
             if "://" in target or target.startswith(("data:", "/")):
                 return target
-            if antora := asciidoc_project.image_path(target, self._document.path):
+            if antora := asciidoc_project.image_path(target, self._document):
                 return f"path:{antora}"
             target = posixpath.join(self._attributes.get("imagesdir", ""), target)
         if "://" in target or target.startswith(("#", "/", "mailto:")):
@@ -187,9 +185,7 @@ class _Writer:
 
     def _code(self, block: AsciidocBlock) -> None:
         about = block.about
-        text = "\n".join(block.lines)
-        if steps := _steps(about.names.get("subs", "")):
-            text = self._say.attributes_and_quotes(text, steps)
+        text = self._say.attributes_and_quotes("\n".join(block.lines), steps_of(about.names.get("subs", "")))
         if indent := about.names.get("indent", ""):
             text = "\n".join(reindented(text.split("\n"), indent))
         self._to.code(text, self._language(block), caption=plain(self._say(about.title)))
@@ -281,7 +277,7 @@ class _Writer:
         self._blocks(parser.cell(text))
         parts, self._to = self._to.finish(), outside
         self._tables -= 1
-        return " ".join(_in_line(part) for part in parts)
+        return close_gaps(" ".join(_in_line(part) for part in parts))
 
 
 def _all(blocks: list[AsciidocBlock]) -> list[AsciidocBlock]:
@@ -305,25 +301,18 @@ def _named_places(block: AsciidocBlock) -> Iterator[re.Match[str]]:
 
 
 def _in_line(part: Part) -> str:
-    if part.kind == "code":
-        return f"`{part.text}`" if "`" not in part.text else part.text
-    if part.kind == "table":
-        return " ".join(re.sub(r"(?<!\\)\||(?<=\|) --- (?=\|)", " ", part.text).split())
-    return (
-        " ".join(_ITEM.sub("", line, count=1) for line in part.text.split("\n")) if part.kind == "list" else part.text
-    )
-
-
-def _steps(given: str) -> frozenset[str]:
-    """The substitutions that `subs` enables for code."""
-    steps: set[str] = set()
-    for step in re.split(r"[,\s]+", given.replace('"', "")):
-        name = step.strip("+-")
-        if step.startswith("-"):
-            steps.discard(name)
-        else:
-            steps.update(_SUBS.get(name, name).split(","))
-    return frozenset(steps & {"attributes", "quotes", "macros"})
+    match part.kind:
+        case "code":
+            shown = [part.caption, f"`{part.text}`" if "`" not in part.text else part.text]
+        case "table":
+            shown = [part.caption, *re.sub(r"(?<!\\)\||(?<=\|) --- (?=\|)", " ", part.text).split()]
+        case "image":
+            shown = [picture(part.info, part.text), part.caption]
+        case "list":
+            shown = [_ITEM.sub("", line, count=1) for line in part.text.split("\n")]
+        case _:
+            shown = [part.text]
+    return " ".join(filter(None, shown))
 
 
 def _unchecked(text: str) -> str:

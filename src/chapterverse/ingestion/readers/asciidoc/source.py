@@ -4,6 +4,7 @@ Only files inside of the book's folder are included. Includes of other files, of
 already open are left out.
 """
 
+import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +25,9 @@ ENTRY = re.compile(r":(!?[\w][\w-]*+!?):(?:[ \t]++(.*))?")
 _REFERENCE = re.compile(r"(\\?)\{([\w][\w-]*)\}")
 _TAG = re.compile(r"\b(tag|end)::([^\s\[]{1,300}+)\[\](?=$|[\s*\-/#%)])")
 _EVALUATION = re.compile(r"(.+?)(?<![ \t])[ \t]*+(==|!=|<=|>=|<|>)[ \t]*+([\s\S]+)")
-_RESOURCE = re.compile(r"(?:([\w.-]+):)?(?:(partial|example|page|attachment|image)\$)(.+)")
+_RESOURCE = re.compile(
+    r"(?:[^@:/$]*+@)?(?:(?:([\w.-]*):)?([\w.-]*):)?(?:(partial|example|page|attachment|image)\$)?([^:]+)"
+)
 _FOLDERS = {
     "partial": "partials",
     "example": "examples",
@@ -127,6 +130,7 @@ class AsciidocSource:
     attributes: Attributes = field(default_factory=Attributes)
     keep_out: Callable[[str], bool] = lambda path: False
     met: Callable[[str, Attributes], None] = lambda path, attributes: None  # called for each page that is left out
+    components: Mapping[str, str] = field(default_factory=dict)  # Antora: folder → name
     _conditions: list[_Condition] = field(default_factory=list)
     _room: int = MAX_CHARS
     _verbatim: str = ""
@@ -192,7 +196,12 @@ class AsciidocSource:
         elif kind == "ifeval":
             self._conditions.append(_Condition(holds and self._evaluates(text), ""))
         elif text:
-            if holds and self._is_set(kind, names):
+            if not (holds and self._is_set(kind, names)):
+                return
+            inner = _directive(text)
+            if inner and inner.re is _INCLUDE:
+                yield from self._directive(inner, text, files)
+            else:
                 self._follow(self.attributes.filled(text) if text.startswith(":") else text)
                 yield text
         else:
@@ -231,7 +240,7 @@ class AsciidocSource:
 
     def _include(self, target: str, options: str, files: tuple[str, ...]) -> Iterator[str]:
         target = self.attributes.filled(target)
-        path = resolve(target, files[-1])
+        path = resolve(target, files[-1], self.components)
         if not path:
             refuse(target)
         if not path or path in files or len(files) > MAX_DEPTH:
@@ -272,12 +281,12 @@ class AsciidocSource:
             self.attributes["leveloffset"] = offset
 
 
-def resolve(target: str, from_path: str) -> str:
+def resolve(target: str, from_path: str, components: Mapping[str, str] | None = None) -> str:
     """The target of an include or link as a path in the book; empty if it is outside of the book."""
     if re.match(r"[a-zA-Z][a-zA-Z\d+.-]+://", target) or target.startswith(("/", "\\")):
         return ""
-    if resource := _RESOURCE.fullmatch(target):
-        return _antora(resource[1] or "", _FOLDERS[resource[2]], resource[3], from_path)
+    if (resource := _RESOURCE.fullmatch(target)) and resource[3]:
+        return antora_path(target, from_path, components or {}, resource[3])
     parts: list[str] = list(PurePosixPath(from_path).parent.parts)
     for part in target.split("/"):
         if part == "..":
@@ -289,13 +298,21 @@ def resolve(target: str, from_path: str) -> str:
     return "/".join(parts)
 
 
-def _antora(module: str, family: str, name: str, from_path: str) -> str:
-    """The path of a file in an Antora module: `modules/NAME/FAMILY/...`; empty if the page is in no module."""
+def antora_path(target: str, from_path: str, components: Mapping[str, str], family: str) -> str:
+    """The path of the file that `version@component:module:family$name` names; all but the name may be absent. Empty if
+    `from_path` is in no module, or if the component is not in the book."""
     parts = PurePosixPath(from_path).parts
-    if "modules" not in parts[:-2] or ".." in name.split("/"):
+    found = _RESOURCE.fullmatch(target)
+    if not found or "modules" not in parts[:-2]:
         return ""
+    component, module, given, name = found.groups()
     at = len(parts) - 1 - parts[::-1].index("modules")
-    return "/".join((*parts[: at + 1], module or parts[at + 1], family, *name.split("/")))
+    folder: str | None = "".join(f"{part}/" for part in parts[:at])
+    if component and components.get(folder or "") != component:
+        folder = next((other for other, named in components.items() if named == component), None)
+    module = parts[at + 1] if module is None else module or "ROOT"
+    path = posixpath.normpath(f"{folder}modules/{module}/{_FOLDERS[given or family]}/{name}")
+    return "" if folder is None or path.startswith("..") else path
 
 
 def _directive(line: str) -> re.Match[str] | None:

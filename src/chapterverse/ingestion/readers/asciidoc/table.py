@@ -94,7 +94,7 @@ def _cells(text: str, mark: str) -> Iterator[TableCell]:
         if place and text[place - 1] == "\\":
             place = text.find(mark, place + 1)
             continue
-        found = _SPEC.search(text[max(at + 1, place - _SPEC_CHARS, 0) : place])
+        found = _SPEC.search(text, max(at + 1, place - _SPEC_CHARS, 0), place)
         end = place - (len(found[0]) if found else 0)
         if at >= 0:
             yield from _repeated(spec, text[at + 1 : end], mark, times)
@@ -129,8 +129,9 @@ def _separated(lines: list[str], mark: str, form: str) -> Iterator[list[str]]:
                     field.replace(f"\\{mark}", mark).strip() for field in re.split(rf"(?<!\\){re.escape(mark)}", line)
                 ]
         return
+    ended = (f"{line}\n" for line in lines)  # keeps the lines of a field apart
     try:
-        yield from ([cell.strip() for cell in row] for row in csv.reader(lines, delimiter=mark) if row)
+        yield from ([cell.strip() for cell in row] for row in csv.reader(ended, delimiter=mark) if row)
     except csv.Error:
         return
 

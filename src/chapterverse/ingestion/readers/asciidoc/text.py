@@ -25,11 +25,24 @@ _KEPT_OPEN, _KEPT_CLOSE, _TICK, _FIRST, _LAST = "\ue0f0", "\ue0f1", "\ue0f2", "\
 _PRIVATE = re.compile(f"[{_FIRST}-{_LAST}]")
 _KEPT = re.compile(f"{_KEPT_OPEN}(\\d+){_KEPT_CLOSE}")
 
+_ALL_STEPS: Final = "specialchars,attributes,quotes,macros"
+_STEPS: Final = {
+    "a": "attributes",
+    "c": "specialchars",
+    "m": "macros",
+    "n": _ALL_STEPS,
+    "normal": _ALL_STEPS,
+    "q": "quotes",
+    "specialcharacters": "specialchars",
+    "v": "specialchars",
+    "verbatim": "specialchars",
+}
+
 _MARKUP = re.compile(r"[\[{*_`#^~<>+\\(&:\"'@.-]|//")
 _ROLE = r"(?:\[[^\[\]]{1,200}\])?"
 _PASS = re.compile(
     rf"{_ROLE}(?P<esc>\\{{0,2}})(?P<mark>\+\+\+?|\$\$)(?P<text>.{_SPAN})(?P=mark)"
-    rf"|(?P<off>\\?)pass:[a-z]*(?:,[a-z-]+)*\[(?P<macro>|.{_SPAN}[^\\])\]"
+    rf"|(?P<off>\\?)pass:(?P<steps>[a-z]*(?:,[a-z-]+)*)\[(?P<macro>|.{_SPAN}[^\\])\]"
     rf"|(?<!\w)(?P<no>\\?)(?:stem|latexmath|asciimath):[a-z,]*\[(?P<math>.{_SPAN}[^\\])\]",
     re.DOTALL,
 )
@@ -112,7 +125,7 @@ _ANCHOR = re.compile(
 )
 _BIBLIOGRAPHY = re.compile(r"\[\[\[([\w:][\w:.-]*+)(?:, {0,20}([^\[\]]{1,500}+))?\]\]\]")
 _REFERENCE = re.compile(
-    rf"(\\?)(?:<<([\w#/.:{{\"\ue0f0][^<>]{{0,500}}?)>>|xref:([\w\"#/.:{{][^\[\]\n]{{0,500}}?|[\w#])\[{_INSIDE}\])",
+    rf"(\\?)(?:<<([\w#/.:{{\"\ue0f0](?:(?!<<|>>).){{0,500}}?)>>|xref:([\w\"#/.:{{][^\[\]\n]{{0,500}}?|[\w#])\[{_INSIDE}\])",
     re.DOTALL,
 )
 _ENTITY = re.compile(r"&(?:[a-zA-Z][a-zA-Z]+\d{0,2}|#\d{2,6}|#x[\da-fA-F]{2,5});")
@@ -167,19 +180,18 @@ class Inline:
             code = self._attributes.filled(code)
         if "macros" in steps:
             code = self._macros(code)
-        return plain(self._restored(code)).replace(_TICK, "") if steps & {"macros", "quotes"} else code
+        return plain(self._restored(code, tick="")) if steps & {"macros", "quotes"} else code
 
     def _keep(self, text: str) -> str:
         self._kept.append(text)
         return f"{_KEPT_OPEN}{len(self._kept) - 1}{_KEPT_CLOSE}"
 
-    def _restored(self, text: str) -> str:
+    def _restored(self, text: str, tick: str = "`") -> str:
         for _ in range(3):
             if _KEPT_OPEN not in text:
                 break
             text = _KEPT.sub(lambda found: self._kept[int(found[1])], text)
-        pieces = _PRIVATE.sub(lambda found: "`" if found[0] == _TICK else "", text)
-        return pieces
+        return _PRIVATE.sub(lambda found: tick if found[0] == _TICK else "", text)
 
     def _protect(self, text: str) -> str:
         def passed(found: re.Match[str]) -> str:
@@ -189,7 +201,7 @@ class Inline:
                 return self._keep(formula(found["math"].replace("\\]", "]")))
             if found["macro"] is not None:
                 inner = found["macro"].replace("\\]", "]")
-                return self._keep(self._raw(inner) if not found[0].startswith("pass:q") else plain(self._format(inner)))
+                return self._keep(self._passed(inner, steps_of(found["steps"])))
             return self._keep(self._raw(found["text"]) if found["mark"] == "+++" else found["text"])
 
         def literal(found: re.Match[str]) -> str:
@@ -211,13 +223,23 @@ class Inline:
             return found[0].replace("\\", "", 1)
         return f"{found[1]}{_TICK}{self._keep(found[3])}{_TICK}"
 
+    def _passed(self, text: str, steps: frozenset[str]) -> str:
+        """The text of a `pass:` macro. It is raw HTML unless its special characters are escaped."""
+        if "attributes" in steps:
+            text = self._attributes.filled(text)
+        if "specialchars" not in steps:
+            text = self._raw(text)
+        if "quotes" in steps:
+            text = self._format(text)
+        return self._macros(text) if "macros" in steps else text
+
     def _raw(self, text: str) -> str:
-        """The visible text of raw HTML."""
+        """The visible text of raw HTML; a space for a line break alone."""
         if "<" not in text:
             return html.unescape(text)
         page = PageBuilder()
         RawHtml(page).block(text)
-        return " ".join(plain(part.text) for part in page.finish())
+        return " ".join(plain(part.text) for part in page.finish()) or (" " if "<br" in text else "")
 
     def _format(self, text: str) -> str:
         old = "compat-mode" in self._attributes
@@ -326,6 +348,18 @@ class Inline:
 
 _MARKS: Final[dict[str, MarkKind]] = {"strong": "strong", "emphasis": "emphasis", "sup": "sup", "sub": "sub"}
 _SIGNS: Final = {"strong": "*", "code": "`", "emphasis": "_", "": "#", "sup": "^", "sub": "~", "“”": '"`', "‘’": "'`"}
+
+
+def steps_of(given: str) -> frozenset[str]:
+    """The substitutions that the `subs` of a block or the steps of a `pass:` macro name."""
+    steps: set[str] = set()
+    for step in re.split(r"[,\s]+", given.replace('"', "")):
+        name = step.strip("+-")
+        if step.startswith("-"):
+            steps.discard(name)
+        else:
+            steps.update(_STEPS.get(name, name).split(","))
+    return frozenset(steps)
 
 
 def _text_of(inside: str) -> str:

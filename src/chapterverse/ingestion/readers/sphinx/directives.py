@@ -443,7 +443,7 @@ class _CsvTable(CSVTable):
             self._lines = included.text.split("\n") if included else []
         lines = self._lines or self.content
         if len(lines) > large_tables.MANY_LINES:
-            header = large_tables.csv_rows(self.options.get("header", []), self._delimiter())
+            header = large_tables.csv_rows(self.options.get("header", "").split("\n"), self._delimiter())
             rows = large_tables.csv_rows(list(lines), self._delimiter())
             return [_whole_table([*header, *rows], len(header) + self.options.get("header-rows", 0))]
         return super().run() if lines else []
