@@ -397,6 +397,26 @@ def test_hugo_shortcodes() -> None:
     ]
 
 
+def test_hugo_shortcodes_with_a_language_are_code() -> None:
+    text = (
+        "1. Run:\n\n    {{< text bash >}}\n    $ cat <<EOF > f.yaml\n      name: a*b*c\n    ---\n    EOF\n"
+        '    {{< /text >}}\n\n1. See:\n\n   {{< text syntax="yaml" snip_id=x >}}\n   a: 1\n   {{< /text >}}\n\n'
+        "{{< text >}}\n```\n{{< /text >}}\n\n{{< hint info >}}\nSome *words*.\n{{< /hint >}}\n\n"
+        '{{< tab go >}}\nMore *words*.\n{{< /tab >}}\n\n{{< quote "c" >}}\nLast *words*.\n{{< /quote >}}'
+    )
+    assert _parts(text) == [
+        ("list", "1. Run:"),
+        ("code", "$ cat <<EOF > f.yaml\n  name: a*b*c\n---\nEOF"),
+        ("list", "2. See:"),
+        ("code", "a: 1"),
+        ("code", "```"),
+        ("admonition", "Hint: Some words."),
+        ("paragraph", "go:"),
+        ("paragraph", "More words."),
+        ("admonition", "Quote: Last words."),
+    ]
+
+
 def test_hugo_parameters_of_the_site() -> None:
     text = (
         'Rover {{< param "rover_version" >}} or {{% param lidar %}}, `{{< param "rover_version" >}}`.\n\n'
