@@ -275,6 +275,20 @@ def test_button_does_not_hide_the_text_after_it(text: str) -> None:
     assert _parts(text)[-1] == ("paragraph", "More text.")
 
 
+def test_a_value_with_the_word_hidden_hides_nothing() -> None:
+    text = 'See <a href="x.md" title="Show hidden files">the flags</a>.\n\n<p data-note="a hidden field">Text.</p>'
+    assert _parts(text) == [("paragraph", "See the flags."), ("paragraph", "Text.")]
+    text = '<TabItem label="Show hidden files">\n\n`ls -a`\n\n</TabItem>\n\n<p hidden={false}>Shown.</p>'
+    assert _parts(text, "mdx") == [
+        ("paragraph", "Show hidden files:"),
+        ("paragraph", "`ls -a`"),
+        ("paragraph", "Shown."),
+    ]
+    assert _parts("Seen.\n\n<p hidden={true}>SECRET</p>\n\n<p title=x aria-hidden='true'>SECRET</p>") == [
+        ("paragraph", "Seen.")
+    ]
+
+
 def test_hidden_text_in_an_open_button_is_not_read() -> None:
     assert "SECRET" not in str(_parts("Seen.\n\n<div><button><span hidden>\n\nSECRET\n\n</span></button></div>"))
     assert "SECRET" not in str(_parts("Seen.\n\n<button hidden>\n\nSECRET\n\n</button>"))
