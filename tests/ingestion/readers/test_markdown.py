@@ -275,6 +275,20 @@ def test_button_does_not_hide_the_text_after_it(text: str) -> None:
     assert _parts(text)[-1] == ("paragraph", "More text.")
 
 
+def test_preformatted_html_continues_after_a_blank_line() -> None:
+    table = "<table><tr><th>A</th></tr><tr><td>1</td></tr></table>"
+    assert _parts(f"<div>\n<pre>\none\n\n# two\n\n- *a*\n\n    b &lt;\n</pre>\n</div>\n\nEnd.\n\n{table}") == [
+        ("code", "one\n\n# two\n\n- *a*\n\n    b <"),
+        ("paragraph", "End."),
+        ("table", "| A |\n| --- |\n| 1 |"),
+    ]
+    assert _parts(f"<div>\n<pre>\nnever closed\n\ntwo\n</div>\n\n{table}") == [
+        ("code", "never closed"),
+        ("paragraph", "two"),
+        ("table", "| A |\n| --- |\n| 1 |"),
+    ]
+
+
 def test_a_value_with_the_word_hidden_hides_nothing() -> None:
     text = 'See <a href="x.md" title="Show hidden files">the flags</a>.\n\n<p data-note="a hidden field">Text.</p>'
     assert _parts(text) == [("paragraph", "See the flags."), ("paragraph", "Text.")]

@@ -189,12 +189,25 @@ class _Reading:
         if self._generator == "sphinx":
             text = "".join(piece if code else myst.prepared(piece) for code, piece in dialects.programs(text))
         env = self._inner_env() if self._depth else self._env
-        tokens = _parser(self._jsx, generator).parse(dialects.rewrite(text, self._settings), env)
+        text = dialects.rewrite(text, self._settings)
+        lines = text.split("\n")
+        closes = max((place for place, line in enumerate(lines) if "</pre" in line.lower()), default=-1)
+        read = 0  # lines of HTML that have been read
+        tokens = _parser(self._jsx, generator).parse(text, env)
         for place, token in enumerate(tokens):
-            if token.type == "html_block":
+            first, last = token.map or (0, 0)
+            if last and first > closes:
+                self._html.end_pre()
+            if last and self._html.in_pre:  # a blank line ends a block of HTML, but not a <pre>
+                if token.type in ("html_block", "inline", "fence", "code_block"):
+                    self._html.block("\n".join((*lines[read:last], "")))
+                    read = last
+            elif token.type == "html_block":
                 self._html.block(token.content)
+                read = last
             elif not self._html.hiding:
                 self._token(token, tokens, place)
+        self._html.end_pre()
 
     def _inner_env(self) -> dict[str, Any]:
         """The link and footnote definitions of the page, for parsing the text of a directive."""
