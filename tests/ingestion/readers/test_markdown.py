@@ -289,6 +289,23 @@ def test_preformatted_html_continues_after_a_blank_line() -> None:
     ]
 
 
+def test_only_attribute_lists_are_left_out_of_braces() -> None:
+    text = 'Returns { } or up{job="api"} [a](b.md){: .x} `c`{.d} now.\n\nText\n{: #id }\n\nThe end {: .x}'
+    shown = [("paragraph", 'Returns { } or up{job="api"} a `c` now.'), ("paragraph", "Text"), ("paragraph", "The end")]
+    assert _parts(text) == shown
+    assert _parts(":smile:{ .lg .middle } Set `{{ x }}`\n\n## GET /{item_id}\n\n## Two { two }", anchors="mkdocs") == [
+        ("paragraph", "Set `{{ x }}`"),
+        ("heading", "GET /{item_id}"),
+        ("heading", "Two"),
+    ]
+
+
+def test_two_shell_variables_are_no_formula() -> None:
+    text = "Set $FOO to [the value](https://x.org) and **never** $BAR, $HOME/$USER or $x+1$."
+    assert _parts(text) == [("paragraph", "Set $FOO to the value and never $BAR, $HOME/$USER or $x+1$.")]
+    assert _marks(text)[0] == ("link", "the value", "https://x.org")
+
+
 def test_a_value_with_the_word_hidden_hides_nothing() -> None:
     text = 'See <a href="x.md" title="Show hidden files">the flags</a>.\n\n<p data-note="a hidden field">Text.</p>'
     assert _parts(text) == [("paragraph", "See the flags."), ("paragraph", "Text.")]
