@@ -19,7 +19,7 @@ import pypdfium2
 from chapterverse.ingestion.document import Document, Draft, Part, Unreadable
 from chapterverse.ingestion.ordering import words_of
 from chapterverse.ingestion.readers.cleaning import clean_inline, visible
-from chapterverse.ingestion.readers.page_builder import PageBuilder
+from chapterverse.ingestion.readers.page_builder import MarkedItems, PageBuilder
 from chapterverse.ingestion.readers.pdf_tables import SHORT_CELL, PdfCell, cells_of, tables_in
 
 _PDFIUM = threading.Lock()
@@ -57,7 +57,7 @@ _BREAK = re.compile(r"[\x02\ufffe]")  # PDFium's hyphen at the end of a line
 _PAGE_NUMBER = re.compile(
     r"(?:page\s*)?(?:\d{1,4}|[ivxlc]{1,7})(?:\s*(?:/|of)\s*\d{1,4})?|[-–—]\s*\d{1,4}\s*[-–—]", re.I
 )
-_BULLET = re.compile(r"[•▪◦‣●○■–*-]\s+(?=\S)|(?P<number>\d{1,2})[.)]\s+(?=\S)")
+_BULLET = re.compile(r"[•▪◦‣●○■–*-]\s+(?=\S)|\d{1,2}[.)]\s+(?=\S)")
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 _NO_TITLE = re.compile(r"untitled.*|.*\.(?:docx?|dvi|tex|pdf|indd|pptx?|odt|qxd)|microsoft word.*", re.I)
 
@@ -359,26 +359,19 @@ def _content(lines: Sequence[_Line], compounds: set[str], levels: Mapping[float,
 
 def _text(lines: Sequence[_Line], compounds: set[str], levels: Mapping[float, int], anchor: str) -> tuple[Part, ...]:
     page = PageBuilder()
-    in_list = False
+    items = MarkedItems(page)
     for paragraph, level in _paragraphs(lines, compounds, levels):
-        if level == _PROGRAM:
-            if in_list:
-                page.close_list()
-            in_list = False
-            page.code(paragraph)
-            continue
         bullet = _BULLET.match(paragraph) if not level else None
-        if in_list and not bullet:
-            page.close_list()
-        if bullet and not in_list:
-            page.open_list(bullet["number"] is not None, int(bullet["number"] or 1))
         if bullet:
-            page.item()
-        if level:
+            items.item(bullet[0], paragraph[bullet.end() :])
+            continue
+        items.close()
+        if level == _PROGRAM:
+            page.code(paragraph)
+        elif level:
             page.heading(paragraph, level, anchor)
         else:
-            page.paragraph(paragraph[bullet.end() :] if bullet else paragraph)
-        in_list = bullet is not None
+            page.paragraph(paragraph)
     return page.finish()
 
 
