@@ -72,15 +72,24 @@ _MARKED: dict[str, MarkKind] = {"em": "emphasis", "strong": "strong", "link": "l
 
 def read(document: Document) -> list[Draft]:
     """Read a Markdown or MDX file."""
-    matter, body = frontmatter.split(decode(document.data))
+    return read_cells(document, [decode(document.data)])
+
+
+def read_cells(document: Document, cells: Sequence[str | Part]) -> list[Draft]:
+    """Read the cells of a notebook: each Markdown text by itself, between parts that are complete. The first text may
+    begin with front matter."""
+    matter, first = frontmatter.split(cells[0] if isinstance(cells[0], str) else "")
     if matter.draft:
         raise NothingToRead("marked as a draft")
+    inclusion = Inclusion(document)
+    parts: list[Part] = []
     try:
-        parts = _Reading(document, matter.values).read(body)
+        for cell in (first, *(cells[1:] if isinstance(cells[0], str) else cells)):
+            parts += [cell] if isinstance(cell, Part) else _Reading(document, inclusion, matter.values).read(cell)
     except RecursionError as error:
         raise Unreadable("nested too deeply") from error
     title = _shown_title(parts, document) or matter.title or _named_title(document)
-    return [Draft(title, parts, number=matter.number, slug=matter.slug)]
+    return [Draft(title, tuple(parts), number=matter.number, slug=matter.slug)]
 
 
 def _shown_title(parts: Sequence[Part], document: Document) -> str:
@@ -98,7 +107,8 @@ def _named_title(document: Document) -> str:
 
 def read_text(text: str) -> tuple[Part, ...]:
     """The parts of Markdown inside of another format. Includes are not expanded."""
-    return _Reading(Document("", "", "", "markdown", b"")).read(text)
+    document = Document("", "", "", "markdown", b"")
+    return _Reading(document, Inclusion(document)).read(text)
 
 
 def tokens_of(text: str) -> list[Token]:
@@ -173,13 +183,13 @@ def _parser(jsx: bool, generator: Generator) -> MarkdownIt:
 class _Reading:
     """Converts the tokens of one page to parts."""
 
-    def __init__(self, document: Document, values: Mapping[str, str] | None = None) -> None:
+    def __init__(self, document: Document, inclusion: Inclusion, values: Mapping[str, str] | None = None) -> None:
         self._jsx = document.format == "mdx"
         self._document = document
         self._level = 0  # of the current heading
         self._generator: Generator = document.tree.generator if document.tree else "plain"
         self._mkdocs = document.anchors == "mkdocs"
-        self._inclusion = Inclusion(document)
+        self._inclusion = inclusion
         self._to = PageBuilder()
         self._html = RawHtml(self._to, values if self._generator == "vitepress" else None)
         self._open: list[str] = []  # kinds of the open marks
