@@ -300,6 +300,17 @@ def test_only_attribute_lists_are_left_out_of_braces() -> None:
     ]
 
 
+def test_braces_in_the_strings_of_expressions_are_text() -> None:
+    text = "Use {'{'}name{\"}\"} or {`a`}{'b' + 'c'}{/* it's } */} now.\n\n<p>{ok && <b>Don't {x}</b>}End.</p>"
+    assert _parts(text, "mdx") == [("paragraph", "Use {name} or a now."), ("paragraph", "End.")]
+
+
+def test_a_wrapped_line_that_begins_with_import_is_text() -> None:
+    text = "import A from 'a'\n\nOpen the editor,\nimport the plugin from the package and restart.\n\nexport const b = 1"
+    shown = "Open the editor, import the plugin from the package and restart."
+    assert _parts(text, "mdx") == [("paragraph", shown)]
+
+
 def test_two_shell_variables_are_no_formula() -> None:
     text = "Set $FOO to [the value](https://x.org) and **never** $BAR, $HOME/$USER or $x+1$."
     assert _parts(text) == [("paragraph", "Set $FOO to the value and never $BAR, $HOME/$USER or $x+1$.")]
