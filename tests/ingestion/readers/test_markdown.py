@@ -306,7 +306,9 @@ def test_braces_in_the_strings_of_expressions_are_text() -> None:
 
 
 def test_a_wrapped_line_that_begins_with_import_is_text() -> None:
-    text = "import A from 'a'\n\nOpen the editor,\nimport the plugin from the package and restart.\n\nexport const b = 1"
+    text = (
+        "import A from 'a'\n\nOpen the editor,\nimport the plugin from the package and restart.\n\nexport const b = 1"
+    )
     shown = "Open the editor, import the plugin from the package and restart."
     assert _parts(text, "mdx") == [("paragraph", shown)]
 

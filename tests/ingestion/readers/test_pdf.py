@@ -146,7 +146,12 @@ def test_footers_that_change_with_the_chapter_are_left_out() -> None:
 def test_a_section_with_the_number_of_its_page_keeps_its_heading() -> None:
     words = ("alpha", "beta", "gamma", "delta", "epsilon")
     pages = [
-        [f"18|{number} About {word}", f"The {word} part is in a line of text.", f"The end of {word} is page {number}", str(number)]
+        [
+            f"18|{number} About {word}",
+            f"The {word} part is in a line of text.",
+            f"The end of {word} is page {number}",
+            str(number),
+        ]
         for number, word in enumerate(words, 1)
     ]
     parts = [part.text for part in read(write_pdf(pages)).parts]

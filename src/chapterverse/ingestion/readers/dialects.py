@@ -47,8 +47,8 @@ _SHORTCODE = re.compile(
 _SETTING = re.compile(r'\{\{[<%]\s*(?:skew|param)\s+"?([\w.-]+)"?[^{}]{0,200}[>%]\}\}')
 _ARGUMENT = re.compile(r'(?:([\w-]+)\s*=\s*)?(?:"((?:[^"\\]|\\.)*)"|`([^`]*)`|([^\s"=`]+))')
 _LINE_START = re.compile(r"[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)?")
-# a shortcode with an argument that is not in quotes, which would be a title
-_ARGUED = re.compile(r"\{\{<\s*+([\w-]++)[ \t]++(?![\"`])([^{}<>\n]{1,300}+)>\}\}")
+_PAIRED = re.compile(r"\{\{[<%]\s*+(?P<end>/?)\s*+(?P<name>[\w-]++)(?P<rest>(?:(?!\{\{)[\s\S]){0,300}?)[>%]\}\}")
+_TITLED = re.compile(r"\{\{(?:%|<\s*[\w-]+\s*[\"`])")  # has Markdown inside, or its first argument is in quotes
 _LABELS = {"tab", "details", "expand", "accordion"}  # their content is Markdown below a label
 _HEADINGS = {  # texts of the `heading` shortcode in the documentation of Kubernetes
     "cleanup": "Cleaning up",
@@ -112,10 +112,7 @@ def _label(text: str) -> str:
 
 
 def _rewrite_hugo(text: str) -> str:
-    """A shortcode is code if an argument names a programming language in one of its uses on the page."""
-    coded = {"highlight", "mermaid"} | {tag[1] for tag in _ARGUED.finditer(text) if _language(tag[2]) in _languages()}
-    for name in ("comment", *sorted(coded - _LABELS)):
-        text = _rewrite_verbatim(text, name)
+    text = _rewrite_verbatim(text)
     pieces = programs(text)
     return "".join(piece if fenced else _SHORTCODE.sub(_shortcode, piece) for fenced, piece in pieces)
 
@@ -138,18 +135,27 @@ def programs(text: str) -> Iterator[tuple[bool, str]]:
     yield bool(fence), "".join(gathered)
 
 
-def _rewrite_verbatim(text: str, name: str) -> str:
-    """Rewrite the shortcodes with verbatim content: comments are removed, code becomes fenced."""
-    opens = re.compile(rf"\{{\{{[<%]\s*{name}(?![\w-])((?:(?!\{{\{{)[\s\S]){{0,300}}?)[>%]\}}\}}")
-    closes = re.compile(rf"\{{\{{[<%]\s*/\s*{name}\s*[>%]\}}\}}")
+def _rewrite_verbatim(text: str) -> str:
+    """Rewrite the shortcodes with verbatim content: comments are removed, code becomes fenced. A shortcode is code if
+    an argument names a programming language in one of its uses on the page."""
+    tags = list(_PAIRED.finditer(text))
+    closed = {tag["name"]: tag.start() for tag in tags if tag["end"]}  # the last time
+    coded = {tag["name"] for tag in tags if _TITLED.match(tag[0]) is None and _language(tag["rest"]) in _languages()}
+    verbatim = {"comment", "highlight", "mermaid"} | (coded - _LABELS)
     done, place = [], 0
-    while (begin := opens.search(text, place)) and (end := closes.search(text, begin.end())):
-        done.append(text[place : begin.start()])
-        if name != "comment":
-            inside = dedent(text[begin.end() : end.start()]).strip("\n")
-            code = fences.fenced(inside, "mermaid" if name == "mermaid" else _language(begin[1]))
-            done.append(_own_line(begin, code))
-        place = end.end()
+    begin: re.Match[str] | None = None
+    for tag in tags:
+        name = tag["name"]
+        if begin is None:
+            opens = not tag["end"] and name in verbatim and tag.start() < closed.get(name, 0)
+            begin = tag if opens else None
+        elif tag["end"] and name == begin["name"]:
+            done.append(text[place : begin.start()])
+            if name != "comment":
+                code = dedent(text[begin.end() : tag.start()]).strip("\n")
+                language = "mermaid" if name == "mermaid" else _language(begin["rest"])
+                done.append(_own_line(begin, fences.fenced(code, language)))
+            begin, place = None, tag.end()
     return "".join(done) + text[place:]
 
 

@@ -375,7 +375,7 @@ class _Word:
         look += {"superscript": " sup", "subscript": " sub"}.get(raised, "")
         return [(look, text)] if text else []
 
-    def _inside(self, node: Element) -> str:
+    def _inside(self, node: Element) -> str:  # noqa: PLR0911 - one line an element
         match node.tag:
             case "t":
                 return remove_private(node.text or "")

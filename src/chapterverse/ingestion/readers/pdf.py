@@ -318,9 +318,7 @@ def _running(pages: Sequence[list[_Line]]) -> set[str]:
     """The shapes (texts without digits) of lines that are at the edges of most pages."""
     if len(pages) < _FEWEST:
         return set()
-    seen = Counter(
-        shape for page in pages if page for shape in {_shape(line.text) for line in _edges(page)}
-    )
+    seen = Counter(shape for page in pages if page for shape in {_shape(line.text) for line in _edges(page)})
     return {shape for shape, times in seen.items() if times > _RUNNING * len(pages)}
 
 
@@ -347,7 +345,9 @@ def _edges(page: list[_Line]) -> list[_Line]:
 def _stamp(page: list[_Line], number: int, heights: Mapping[int, int], levels: Mapping[float, int]) -> _Line | None:
     """The line with the number of the page: if several lines have this number, it is alone, or at the usual height."""
     lines = [line for line in _edges(page) if number in _edge_numbers(line.text) and line.size not in levels]
-    return max(lines, key=lambda line: (bool(_PAGE_NUMBER.fullmatch(line.text)), heights[round(line.top)]), default=None)
+    return max(
+        lines, key=lambda line: (bool(_PAGE_NUMBER.fullmatch(line.text)), heights[round(line.top)]), default=None
+    )
 
 
 def _without_edges(page: list[_Line], running: set[str], stamp: _Line | None) -> list[_Line]:
