@@ -247,6 +247,29 @@ def test_equations_keep_accents_bars_and_braces(equation: str, tex: str) -> None
     assert plain(draft.parts[0].text) == f"The mean ${tex}$ is."
 
 
+def test_text_in_every_kind_of_wrapper_is_read() -> None:
+    ruby = f"<w:r><w:ruby><w:rt>{_run('kana')}</w:rt><w:rubyBase>{_run('base')}</w:rubyBase></w:ruby></w:r>"
+    wrapped = "".join(f"<w:{tag}>{_run(f' {tag}')}</w:{tag}>" for tag in ("customXml", "bdo", "dir", "del"))
+    symbols = '<w:r><w:sym w:font="Symbol" w:char="F0B3"/><w:sym w:font="Wingdings" w:char="F0B3"/></w:r>'
+    (part,) = read(_document(word_file(f"<w:p>{ruby}{wrapped}{symbols}</w:p>")))[0].parts
+    assert part.text == "base customXml bdo dir\u2265\ufffd"
+
+
+def test_rows_may_begin_at_a_later_column() -> None:
+    later = '<w:tr><w:trPr><w:gridBefore w:val="1"/></w:trPr>' + _cell("h1") + "</w:tr>"
+    (part,) = read(_document(word_file(f"<w:tbl><w:tr>{_cell('Name')}{_cell('Host')}</w:tr>{later}</w:tbl>")))[0].parts
+    assert part.text.endswith("|  | h1 |")
+
+
+def test_lists_of_a_list_style_have_numbers() -> None:
+    numbering = f"""<w:numbering {W}><w:abstractNum w:abstractNumId="0"><w:numStyleLink w:val="X"/></w:abstractNum>
+    <w:abstractNum w:abstractNumId="1"><w:styleLink w:val="X"/><w:lvl w:ilvl="0"><w:numFmt w:val="decimal"/></w:lvl>
+    </w:abstractNum><w:num w:numId="5"><w:abstractNumId w:val="0"/></w:num></w:numbering>"""
+    body = f"<w:document {W}><w:body>{_item('one', 0)}{_item('two', 0)}</w:body></w:document>"
+    (part,) = read(_document(_archive({"word/document.xml": body, "word/numbering.xml": numbering})))[0].parts
+    assert part.text == "1. one\n2. two"
+
+
 def test_rows_of_an_inner_table_are_only_in_their_cell() -> None:
     inner = f"<w:tbl><w:tr>{_cell('in')}</w:tr></w:tbl>"
     rows = f"<w:tr>{_cell('a')}<w:tc>{paragraph('b')}{inner}</w:tc></w:tr>"

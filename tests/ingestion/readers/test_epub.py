@@ -119,9 +119,10 @@ def test_headings_of_sections_stay_at_the_start_of_a_chapter(listed: str, headin
 
 
 def test_asides_are_read() -> None:
-    one = "<html><body><h1>Walking</h1><aside><p>A remark.</p></aside><p>It walks.</p></body></html>"
+    aside = "<aside><p>A remark.</p></aside><div class='sidebar'><p>A box.</p></div>"
+    one = f"<html><body><h1>Walking</h1>{aside}<p>It walks.</p></body></html>"
     first = read(archive({**FILES, "OEBPS/text/one.xhtml": one}))[0]
-    assert [part.text for part in first.parts] == ["A remark.", "It walks."]
+    assert [part.text for part in first.parts] == ["A remark.", "A box.", "It walks."]
 
 
 def test_encrypted_content_is_unreadable_but_obfuscated_fonts_are_not() -> None:

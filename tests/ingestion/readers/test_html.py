@@ -235,7 +235,8 @@ def test_content_is_found_without_main_or_article() -> None:
 
 
 def test_asides_of_the_content_are_read() -> None:
-    page = """<body><aside><p>Of the site.</p></aside><main><h1>T</h1><p>Text.</p><aside><p>A remark.</p></aside>
+    page = """<body><aside><p>Of the site.</p></aside><div class="sidebar"><p>Of the site.</p></div>
+    <main><h1>T</h1><p>Text.</p><aside class="sidebar"><p>A remark.</p></aside>
     <aside class="tip"><p>Do it.</p></aside><aside class="starlight-aside starlight-aside--note" aria-label="Mind this">
     <p class="starlight-aside__title" aria-hidden="true">Mind this</p><p>It moves.</p></aside>
     <aside>See <a href="b">another page</a> and <a href="c">a third</a></aside></main></body>"""

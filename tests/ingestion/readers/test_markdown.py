@@ -274,6 +274,64 @@ def test_button_does_not_hide_the_text_after_it(text: str) -> None:
     assert _parts(text)[-1] == ("paragraph", "More text.")
 
 
+def test_preformatted_html_continues_after_a_blank_line() -> None:
+    table = "<table><tr><th>A</th></tr><tr><td>1</td></tr></table>"
+    assert _parts(f"<div>\n<pre>\none\n\n# two\n\n- *a*\n\n    b &lt;\n</pre>\n</div>\n\nEnd.\n\n{table}") == [
+        ("code", "one\n\n# two\n\n- *a*\n\n    b <"),
+        ("paragraph", "End."),
+        ("table", "| A |\n| --- |\n| 1 |"),
+    ]
+    assert _parts(f"<div>\n<pre>\nnever closed\n\ntwo\n</div>\n\n{table}") == [
+        ("code", "never closed"),
+        ("paragraph", "two"),
+        ("table", "| A |\n| --- |\n| 1 |"),
+    ]
+
+
+def test_only_attribute_lists_are_left_out_of_braces() -> None:
+    text = 'Returns { } or up{job="api"} [a](b.md){: .x} `c`{.d} now.\n\nText\n{: #id }\n\nThe end {: .x}'
+    shown = [("paragraph", 'Returns { } or up{job="api"} a `c` now.'), ("paragraph", "Text"), ("paragraph", "The end")]
+    assert _parts(text) == shown
+    assert _parts(":smile:{ .lg .middle } Set `{{ x }}`\n\n## GET /{item_id}\n\n## Two { two }", anchors="mkdocs") == [
+        ("paragraph", "Set `{{ x }}`"),
+        ("heading", "GET /{item_id}"),
+        ("heading", "Two"),
+    ]
+
+
+def test_braces_in_the_strings_of_expressions_are_text() -> None:
+    text = "Use {'{'}name{\"}\"} or {`a`}{'b' + 'c'}{/* it's } */} now.\n\n<p>{ok && <b>Don't {x}</b>}End.</p>"
+    assert _parts(text, "mdx") == [("paragraph", "Use {name} or a now."), ("paragraph", "End.")]
+
+
+def test_a_wrapped_line_that_begins_with_import_is_text() -> None:
+    text = (
+        "import A from 'a'\n\nOpen the editor,\nimport the plugin from the package and restart.\n\nexport const b = 1"
+    )
+    shown = "Open the editor, import the plugin from the package and restart."
+    assert _parts(text, "mdx") == [("paragraph", shown)]
+
+
+def test_two_shell_variables_are_no_formula() -> None:
+    text = "Set $FOO to [the value](https://x.org) and **never** $BAR, $HOME/$USER or $x+1$."
+    assert _parts(text) == [("paragraph", "Set $FOO to the value and never $BAR, $HOME/$USER or $x+1$.")]
+    assert _marks(text)[0] == ("link", "the value", "https://x.org")
+
+
+def test_a_value_with_the_word_hidden_hides_nothing() -> None:
+    text = 'See <a href="x.md" title="Show hidden files">the flags</a>.\n\n<p data-note="a hidden field">Text.</p>'
+    assert _parts(text) == [("paragraph", "See the flags."), ("paragraph", "Text.")]
+    text = '<TabItem label="Show hidden files">\n\n`ls -a`\n\n</TabItem>\n\n<p hidden={false}>Shown.</p>'
+    assert _parts(text, "mdx") == [
+        ("paragraph", "Show hidden files:"),
+        ("paragraph", "`ls -a`"),
+        ("paragraph", "Shown."),
+    ]
+    assert _parts("Seen.\n\n<p hidden={true}>SECRET</p>\n\n<p title=x aria-hidden='true'>SECRET</p>") == [
+        ("paragraph", "Seen.")
+    ]
+
+
 def test_hidden_text_in_an_open_button_is_not_read() -> None:
     assert "SECRET" not in str(_parts("Seen.\n\n<div><button><span hidden>\n\nSECRET\n\n</span></button></div>"))
     assert "SECRET" not in str(_parts("Seen.\n\n<button hidden>\n\nSECRET\n\n</button>"))
@@ -393,6 +451,26 @@ def test_hugo_shortcodes() -> None:
         ("list", "1. one"),
         ("admonition", "Note: Care."),
         ("list", "2. two"),
+    ]
+
+
+def test_hugo_shortcodes_with_a_language_are_code() -> None:
+    text = (
+        "1. Run:\n\n    {{< text bash >}}\n    $ cat <<EOF > f.yaml\n      name: a*b*c\n    ---\n    EOF\n"
+        '    {{< /text >}}\n\n1. See:\n\n   {{< text syntax="yaml" snip_id=x >}}\n   a: 1\n   {{< /text >}}\n\n'
+        "{{< text >}}\n```\n{{< /text >}}\n\n{{< hint info >}}\nSome *words*.\n{{< /hint >}}\n\n"
+        '{{< tab go >}}\nMore *words*.\n{{< /tab >}}\n\n{{< quote "c" >}}\nLast *words*.\n{{< /quote >}}'
+    )
+    assert _parts(text) == [
+        ("list", "1. Run:"),
+        ("code", "$ cat <<EOF > f.yaml\n  name: a*b*c\n---\nEOF"),
+        ("list", "2. See:"),
+        ("code", "a: 1"),
+        ("code", "```"),
+        ("admonition", "Hint: Some words."),
+        ("paragraph", "go:"),
+        ("paragraph", "More words."),
+        ("admonition", "Quote: Last words."),
     ]
 
 

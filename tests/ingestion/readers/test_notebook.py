@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from chapterverse.ingestion.document import Document, Draft, NothingToRead, Part, Unreadable
+from chapterverse.ingestion.inline import plain
 from chapterverse.ingestion.readers import read
 
 
@@ -33,6 +34,18 @@ def test_text_code_and_output_are_read() -> None:
     draft = _read({"cells": cells, "metadata": {"language_info": {"name": "python"}}, "nbformat": 4})
     assert draft.parts[0] == Part("heading", "Walk", level=1)
     assert draft.parts[2:] == (Part("code", "print(1 + 2)\n'```'", info="python"), Part("code", "3"))
+
+
+def test_what_a_cell_leaves_open_ends_with_it() -> None:
+    cells = [
+        _cell("markdown", "```python\nx = 0"),
+        _cell("code", "x = 1"),
+        _cell("markdown", "Seen.\n\n<!-- TODO"),
+        _cell("markdown", "<div hidden>"),
+        _cell("markdown", "Half \ud83d of [it](\ud83d)."),
+    ]
+    kinds = [(part.kind, plain(part.text)) for part in _read({"cells": cells}).parts]
+    assert kinds == [("code", "x = 0"), ("code", "x = 1"), ("paragraph", "Seen."), ("paragraph", "Half of it.")]
 
 
 def test_notebook_of_version_3() -> None:

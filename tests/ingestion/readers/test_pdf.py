@@ -143,6 +143,31 @@ def test_footers_that_change_with_the_chapter_are_left_out() -> None:
     assert said == [f"Sheet {word} is about 7 things." for word in chapters]
 
 
+def test_a_section_with_the_number_of_its_page_keeps_its_heading() -> None:
+    words = ("alpha", "beta", "gamma", "delta", "epsilon")
+    pages = [
+        [
+            f"18|{number} About {word}",
+            f"The {word} part is in a line of text.",
+            f"The end of {word} is page {number}",
+            str(number),
+        ]
+        for number, word in enumerate(words, 1)
+    ]
+    parts = [part.text for part in read(write_pdf(pages)).parts]
+    assert parts[:2] == ["1 About alpha", "The alpha part is in a line of text. The end of alpha is page 1"]
+    assert parts[-2:] == ["5 About epsilon", "The epsilon part is in a line of text. The end of epsilon is page 5"]
+
+
+def test_steps_keep_their_numbers_around_bullets() -> None:
+    lines = ["Steps:", "1. Install", "\u2022 on Linux", "\u2022 on Mac", "2. Configure", "5. Run"]
+    assert [part.text for part in read(write_pdf([lines])).parts[1:]] == [
+        "Steps:",
+        "1. Install\n  - on Linux\n  - on Mac\n2. Configure",
+        "5. Run",
+    ]
+
+
 def test_numbers_at_the_edge_of_pages_that_are_no_page_numbers_stay() -> None:
     weights = {"legs": 3, "arms": 9, "eyes": 4, "ears": 12, "hands": 7, "feet": 1}
     pages = [[f"This is a sheet about {name}.", f"The {name} weigh {weight}"] for name, weight in weights.items()]

@@ -105,3 +105,23 @@ def test_empty_file_has_nothing_to_read_and_binary_is_unreadable() -> None:
         read(" \n\t\n\u200b")
     with pytest.raises(Unreadable, match="binary"):
         read(bytes(range(32)) * 8)
+
+
+def test_code_continues_after_a_blank_line() -> None:
+    text = "Intro.\n\n    def f():\n        x = 1\n\n        return x\n\nText.\n\n    CHAPTER I\n\n    Walking."
+    assert parts_of(text) == [
+        ("paragraph", "Intro.", 0),
+        ("code", "def f():\n    x = 1\n\n    return x", 0),
+        ("paragraph", "Text.", 0),
+        ("heading", "CHAPTER I", 2),
+        ("code", "Walking.", 0),
+    ]
+
+
+def test_steps_keep_their_numbers_around_bullets() -> None:
+    text = "Guide\n\nSteps:\n1. Install\n   - on Linux\n   - on Mac\n2. Configure\n   now\n5. Run\n"
+    assert [part[1] for part in parts_of(text)] == [
+        "Steps:",
+        "1. Install\n  - on Linux\n  - on Mac\n2. Configure now",
+        "5. Run",
+    ]

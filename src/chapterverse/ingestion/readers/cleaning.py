@@ -34,6 +34,11 @@ def decode(data: bytes) -> str:
         if b"\0" in data or len(data) - len(data.translate(None, _CONTROL_BYTES)) > _CONTROL_SHARE * len(data):
             raise Unreadable("looks binary, not text")
         text = _decode_bytes(data)
+    return normal(text)
+
+
+def normal(text: str) -> str:
+    """The text with `\\n` for newlines, without private characters."""
     return remove_private(text.replace("\r\n", "\n").replace("\r", "\n"))
 
 

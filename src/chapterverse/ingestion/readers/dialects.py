@@ -7,8 +7,12 @@ Code is not changed, and the time is proportional to the length of the text.
 import html
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from textwrap import dedent
 
+from pygments.lexers import get_all_lexers
+
+from chapterverse.ingestion.readers import fences
 from chapterverse.ingestion.readers.marks import ADMONITIONS, LineMark, opening
 
 _FENCE = re.compile(r"[\s>]*+(?:(?:[-*+]|\d+[.)])\s++)*+(`{3,}+|~{3,}+)(.*)")
@@ -43,6 +47,9 @@ _SHORTCODE = re.compile(
 _SETTING = re.compile(r'\{\{[<%]\s*(?:skew|param)\s+"?([\w.-]+)"?[^{}]{0,200}[>%]\}\}')
 _ARGUMENT = re.compile(r'(?:([\w-]+)\s*=\s*)?(?:"((?:[^"\\]|\\.)*)"|`([^`]*)`|([^\s"=`]+))')
 _LINE_START = re.compile(r"[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)?")
+_PAIRED = re.compile(r"\{\{[<%]\s*+(?P<end>/?)\s*+(?P<name>[\w-]++)(?P<rest>(?:(?!\{\{)[\s\S]){0,300}?)[>%]\}\}")
+_TITLED = re.compile(r"\{\{(?:%|<\s*[\w-]+\s*[\"`])")  # has Markdown inside, or its first argument is in quotes
+_LABELS = {"tab", "details", "expand", "accordion"}  # their content is Markdown below a label
 _HEADINGS = {  # texts of the `heading` shortcode in the documentation of Kubernetes
     "cleanup": "Cleaning up",
     "objectives": "Objectives",
@@ -105,8 +112,7 @@ def _label(text: str) -> str:
 
 
 def _rewrite_hugo(text: str) -> str:
-    for name in ("comment", "highlight", "mermaid"):
-        text = _rewrite_verbatim(text, name)
+    text = _rewrite_verbatim(text)
     pieces = programs(text)
     return "".join(piece if fenced else _SHORTCODE.sub(_shortcode, piece) for fenced, piece in pieces)
 
@@ -129,18 +135,40 @@ def programs(text: str) -> Iterator[tuple[bool, str]]:
     yield bool(fence), "".join(gathered)
 
 
-def _rewrite_verbatim(text: str, name: str) -> str:
-    """Rewrite the shortcodes with verbatim content: comments are removed, code becomes fenced."""
-    opens = re.compile(rf"\{{\{{[<%]\s*{name}\b((?:(?!\{{\{{)[\s\S]){{0,300}}?)[>%]\}}\}}")
-    closes = re.compile(rf"\{{\{{[<%]\s*/\s*{name}\s*[>%]\}}\}}")
+def _rewrite_verbatim(text: str) -> str:
+    """Rewrite the shortcodes with verbatim content: comments are removed, code becomes fenced. A shortcode is code if
+    an argument names a programming language in one of its uses on the page."""
+    tags = list(_PAIRED.finditer(text))
+    closed = {tag["name"]: tag.start() for tag in tags if tag["end"]}  # the last time
+    coded = {tag["name"] for tag in tags if _TITLED.match(tag[0]) is None and _language(tag["rest"]) in _languages()}
+    verbatim = {"comment", "highlight", "mermaid"} | (coded - _LABELS)
     done, place = [], 0
-    while (begin := opens.search(text, place)) and (end := closes.search(text, begin.end())):
-        done.append(text[place : begin.start()])
-        if name != "comment":
-            language = "mermaid" if name == "mermaid" else (begin[1].split() or [""])[0].strip('"')
-            done.append(f"\n```{language}\n{text[begin.end() : end.start()]}\n```\n")
-        place = end.end()
+    begin: re.Match[str] | None = None
+    for tag in tags:
+        name = tag["name"]
+        if begin is None:
+            opens = not tag["end"] and name in verbatim and tag.start() < closed.get(name, 0)
+            begin = tag if opens else None
+        elif tag["end"] and name == begin["name"]:
+            done.append(text[place : begin.start()])
+            if name != "comment":
+                code = dedent(text[begin.end() : tag.start()]).strip("\n")
+                language = "mermaid" if name == "mermaid" else _language(begin["rest"])
+                done.append(_own_line(begin, fences.fenced(code, language)))
+            begin, place = None, tag.end()
     return "".join(done) + text[place:]
+
+
+def _language(arguments: str) -> str:
+    """The argument that names the language of code, by the usual names of this argument."""
+    given = _arguments(arguments)
+    return next((given[name] for name in ("syntax", "lang", "language", "0") if name in given), "")
+
+
+@cache
+def _languages() -> frozenset[str]:
+    known = (name for _, names, *_ in get_all_lexers(plugins=False) for name in names)
+    return frozenset(("plain", "plaintext", *known))
 
 
 def _shortcode(match: re.Match[str]) -> str:
@@ -152,7 +180,7 @@ def _shortcode(match: re.Match[str]) -> str:
         return _own_line(match, LineMark("end") if match["end"] else opening(kind, given.get("title", "")))
     if match["end"]:
         return ""
-    if name in ("tab", "details", "expand", "accordion"):
+    if name in _LABELS:
         label = given.get("name") or given.get("summary") or given.get("title") or given.get("0", "")
         return _own_line(match, LineMark("label", label))
     if name == "card":
@@ -200,11 +228,12 @@ def _arguments(text: str) -> dict[str, str]:
 
 
 def _own_line(match: re.Match[str], sign: LineMark | str, around: str = "") -> str:
-    """The mark or text on a separate line, with the same indent as the shortcode."""
+    """The mark or text on separate lines, with the same indent as the shortcode."""
     begin = match.string.rfind("\n", 0, match.start()) + 1
     before = _LINE_START.match(match.string, begin, match.start())
     indent = re.sub(r"[^\s>]", " ", before[0]) if before else ""
-    return f"{around}\n{indent}{sign}\n{around}{indent}"
+    lines = str(sign).replace("\n", f"\n{indent}")
+    return f"{around}\n{indent}{lines}\n{around}{indent}"
 
 
 _Open = tuple[int, LineMark | None]  # an open MkDocs block: the indent of its body, and its closing mark

@@ -22,6 +22,7 @@ from chapterverse.ingestion.readers.page_builder import PageBuilder
 from chapterverse.ingestion.readers.safe_xml import parse_xml
 
 _MAX_DEPTH: Final = 5  # of tables and text boxes inside each other
+_MAX_COLUMNS: Final = 100  # of a cell
 _HEADING = re.compile(r"heading ?([1-9])|(?:über|ü)schrift ?([1-9])|titre ?([1-9])|título ?([1-9])")
 _CODE = re.compile(r"code|source|preformatted|verbatim|listing|html pre|macro text|plain text|console")
 _CONTENTS = re.compile(r"toc\b|toc ?\d|table of (?:contents|figures)|index ?\d|header|footer")
@@ -29,6 +30,12 @@ _QUOTE = re.compile(r"(?:intense )?quote|block text|zitat")
 _WRAPPERS = ("sdt", "sdtContent", "customXml", "ins", "moveTo")  # elements around blocks or rows
 _LEFT_OUT = ("del", "moveFrom", "Fallback")  # elements with text that Word does not show
 _NO_ITEM: Final = -2  # in place of the number of a list's last item; no number follows it
+_LETTER: Final = re.compile(r"(?:F0|00)?([2-9A-F][0-9A-F])", re.I)
+_SYMBOLS: Final = (  # letters of the font Symbol, from 0x20
+    " !∀#∃%&∋()∗+,−./0123456789:;<=>?≅ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ[∴]⊥_\ufffdαβχδεφγηιϕκλμνοπθρστυϖωξψζ{|}∼"
+    + "\ufffd" * 33
+    + "€ϒ′≤⁄∞ƒ♣♦♥♠↔←↑→↓°±″≥×∝∂•÷≠≡≈…\ufffd\ufffd↵ℵℑℜ℘⊗⊕∅∩∪⊃⊇⊄⊂⊆∈∉∠∇®©™∏√⋅¬∧∨⇔⇐⇑⇒⇓◊〈®©™∑"
+)
 _OFF = ("0", "false", "off", "none")
 
 
@@ -124,8 +131,12 @@ class _Word:
             return {}
         root = self._xml("word/numbering.xml")
         kinds: dict[str, dict[int, _Level]] = {}
+        linked: dict[str, str] = {}  # lists that have the levels of a list style
+        styled = {_value(one, "styleLink"): one.get("abstractNumId", "") for one in root.iter("abstractNum")}
         for abstract in root.iter("abstractNum"):
             counter = abstract.get("abstractNumId", "")
+            if style := _value(abstract, "numStyleLink"):
+                linked[counter] = styled.get(style, counter)
             for level in abstract.iter("lvl"):
                 ordered = _value(level, "numFmt") not in ("bullet", "none", "")
                 kinds.setdefault(counter, {})[_depth(level.get("ilvl"))] = _Level(
@@ -139,7 +150,8 @@ class _Word:
                 for change in number.iter("lvlOverride")
                 if change.find("startOverride") is not None
             }
-            for place, known in kinds.get(_value(number, "abstractNumId"), {}).items():
+            counter = _value(number, "abstractNumId")
+            for place, known in kinds.get(linked.get(counter, counter), {}).items():
                 levels[named, place] = replace(known, restart=restarts.get(place))
         return levels
 
@@ -293,11 +305,11 @@ class _Word:
         open_cells: dict[int, tuple[int, int]] = {}  # column → row and index of the cell that spans down
         heads = 0
         for row in _unwrapped(node, "tr") if self._nested < _MAX_DEPTH else ():
-            line: list[Cell] = []
-            column = 0
+            column = min(whole_number(_value(row, "trPr/gridBefore"), 0), _MAX_COLUMNS)
+            line = [Cell("")] * column
             for cell in _unwrapped(row, "tc"):
                 across = whole_number(_value(cell, "tcPr/gridSpan"), 1)
-                columns = across if 0 < across < 100 else 1
+                columns = across if 0 < across <= _MAX_COLUMNS else 1
                 merge = cell.find("tcPr/vMerge")
                 if merge is not None and merge.get("val") != "restart" and column in open_cells:
                     above, place = open_cells[column]
@@ -340,7 +352,7 @@ class _Word:
                 pieces += self._run(child)
             elif child.tag in ("oMath", "oMathPara"):
                 pieces.append(("", f" {formula(tex_of(child).strip(), block=child.tag == 'oMathPara')} "))
-            elif child.tag in ("ins", "moveTo", "smartTag", "sdt", "sdtContent", "fldSimple"):
+            elif child.tag not in _LEFT_OUT:
                 pieces.append(("", self._text(child)))
         content: list[str] = []
         for look, text in _merged(pieces):
@@ -363,12 +375,17 @@ class _Word:
         look += {"superscript": " sup", "subscript": " sub"}.get(raised, "")
         return [(look, text)] if text else []
 
-    def _inside(self, node: Element) -> str:
+    def _inside(self, node: Element) -> str:  # noqa: PLR0911 - one line an element
         match node.tag:
             case "t":
                 return remove_private(node.text or "")
             case "tab" | "br" | "cr" | "noBreakHyphen":
                 return "-" if node.tag == "noBreakHyphen" else " "
+            case "sym":
+                return _symbol(node)
+            case "ruby":  # without its reading
+                base = node.find("rubyBase")
+                return plain(self._text(base)) if base is not None else ""
             case "footnoteReference" | "endnoteReference":
                 note = self._notes.get((node.tag.removesuffix("Reference"), node.get("id", "")), "")
                 return " " + styled("footnote", f"({note})", node.get("id", "")) if note else ""
@@ -431,6 +448,13 @@ def _bookmark(node: Element) -> str:
         if name and name != "_GoBack" and re.fullmatch(r"[\w.-]{1,100}", name):
             return name
     return ""
+
+
+def _symbol(node: Element) -> str:
+    """The letter of a symbol; a replacement character if its font is unknown."""
+    found = _LETTER.fullmatch(node.get("char", "")) if node.get("font") == "Symbol" else None
+    place = int(found[1], 16) - 0x20 if found else len(_SYMBOLS)
+    return _SYMBOLS[place : place + 1] or "\ufffd"
 
 
 def _code_text(node: Element) -> list[str]:

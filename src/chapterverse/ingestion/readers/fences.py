@@ -31,6 +31,12 @@ def describe(info: str) -> tuple[str, str]:
     return language.split(",")[0], bracketed[1] if bracketed else ""
 
 
+def fenced(code: str, language: str) -> str:
+    """Fenced code, with a fence that is longer than those in the code."""
+    fence = "`" * max(3, *(len(run) + 1 for run in re.findall(r"`{3,}", code) or [""]))
+    return f"{fence}{language}\n{code}\n{fence}"
+
+
 def shown(code: str, language: str, generator: Generator) -> str:
     """The code as the site shows it."""
     if generator == "mdbook" and language == "rust":

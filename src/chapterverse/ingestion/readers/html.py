@@ -42,7 +42,7 @@ _SITE = (
     "input, select, textarea, label:not(.sd-tab-label), [role=navigation], [role=search], [role=banner], "
     "[role=contentinfo], [role=dialog], [role=tablist], .contents.topic, .toctree-wrapper, .headerlink, .hash-link, "
     ".header-anchor, .anchorjs-link, .toc, .table-of-contents, .theme-doc-toc-mobile, .breadcrumbs, .breadcrumb, "
-    ".sidebar, .sphinxsidebar, .theme-doc-breadcrumbs, .theme-doc-version-badge, .theme-doc-version-banner, "
+    ".sphinxsidebar, .theme-doc-breadcrumbs, .theme-doc-version-badge, .theme-doc-version-banner, "
     ".theme-doc-footer, .pagination-nav, "
     ".theme-edit-this-page, .edit-this-page, .md-content__button, .md-source-file, .tabbed-labels, .related, "
     ".rst-footer-buttons, .prev-next-area, .skip-link, .linenos, .lineno, .linenodiv, td.gutter, .lnt, "
@@ -51,7 +51,7 @@ _SITE = (
     "[class*=cookie-banner], [class*=cookie-consent], [class*=cookieconsent], div[id*=cookie-banner], "
     "div[id*=cookie-consent]"
 )
-_ASIDE = "aside:not(.admonition):not(.topic):not(.footnote):not(.footnote-list)"
+_ASIDE = "aside:not(.admonition):not(.topic):not(.footnote):not(.footnote-list), .sidebar"
 _MARK = re.compile(r"[#¶§🔗\u200b\s]*")
 _EDIT = re.compile(  # the whole text of a link
     r"\W*(?:(?:edit|improve) this page|edit source|edit(?: this page| source)? on \w+|suggest (?:an )?(?:edit|change)s?"

@@ -14,9 +14,11 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_core import StateCore
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from mdit_py_plugins.deflist import deflist_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
+from mdit_py_plugins.dollarmath.index import math_inline_dollar
 from mdit_py_plugins.footnote import footnote_plugin
 
 from chapterverse.book import MarkKind
@@ -45,8 +47,10 @@ _ADMONISH = re.compile(r"""admonish(?:[ \t]++(\w++)(?![=\w]))?(?:[ \t]++title=["
 _DIRECTIVE = re.compile(r"\{([\w:.-]++)\}\s*+(.*)")
 _OPTIONS = re.compile(r"---\n[\s\S]*?\n---\n|(?:[ \t]*:[\w-]+:.*\n?)+")
 _TOC = re.compile(r"\[\[?_?toc_?\]?\]|\$\{toc\}", re.IGNORECASE)
-_ATTRIBUTES = re.compile(r"\{:?(?:[.#][\w:-]++|[\w:-]++=(?:\"[^\"{}]*+\"|'[^'{}]*+'|[^\s\"'{}]++)|[ \t]++)++\}")
-_EMOJI = re.compile(r"(?<![\w:]):[a-z0-9+][a-z0-9_+-]*:(?![\w:])")  # :smile:, :material-check:
+_ATTRIBUTES = re.compile(
+    r"\{:?[ \t]*+(?:(?:[.#][\w:-]++|[\w:-]++=(?:\"[^\"{}]*+\"|'[^'{}]*+'|[^\s\"'{}]++))[ \t]*+)++\}"
+)
+_EMOJI = re.compile(rf"(?<![\w:]):[a-z0-9+][a-z0-9_+-]*:(?![\w:])(?:{_ATTRIBUTES.pattern})?")  # :smile:
 _KEYS = re.compile(r"(?<![\w+])\+\+(\w[\w-]*(?:\+\w[\w-]*)+)\+\+(?![\w+])")  # MkDocs: ++ctrl+c++
 _WRAPPED = re.compile(r"(?<!\S)(==|\^\^|\+\+)(?=\S)([^=^+\n]{1,300}?)(?<=\S)\1")
 _PROGRAMS = {"code-block", "code", "code-cell", "sourcecode", "testcode", "testoutput", "doctest", "prompt", "mermaid"}
@@ -69,16 +73,25 @@ _MARKED: dict[str, MarkKind] = {"em": "emphasis", "strong": "strong", "link": "l
 
 def read(document: Document) -> list[Draft]:
     """Read a Markdown or MDX file."""
-    matter, body = frontmatter.split(decode(document.data))
+    return read_cells(document, [decode(document.data)])
+
+
+def read_cells(document: Document, cells: Sequence[str | Part]) -> list[Draft]:
+    """Read the cells of a notebook: each Markdown text by itself, between parts that are complete. The first text may
+    begin with front matter."""
+    matter, first = frontmatter.split(cells[0] if isinstance(cells[0], str) else "")
     if matter.draft:
         raise NothingToRead("marked as a draft")
+    inclusion = Inclusion(document)
+    parts: list[Part] = []
     try:
-        parts = _Reading(document, matter.values).read(body)
+        for cell in (first, *(cells[1:] if isinstance(cells[0], str) else cells)):
+            parts += [cell] if isinstance(cell, Part) else _Reading(document, inclusion, matter.values).read(cell)
     except RecursionError as error:
         raise Unreadable("nested too deeply") from error
     title = _shown_title(parts, document) or matter.title or _named_title(document)
     slug = slug_in(matter.values, document.path, document.tree.generator if document.tree else "plain")
-    return [Draft(title, parts, number=matter.number, slug=slug)]
+    return [Draft(title, tuple(parts), number=matter.number, slug=slug)]
 
 
 def _shown_title(parts: Sequence[Part], document: Document) -> str:
@@ -96,7 +109,8 @@ def _named_title(document: Document) -> str:
 
 def read_text(text: str) -> tuple[Part, ...]:
     """The parts of Markdown inside of another format. Includes are not expanded."""
-    return _Reading(Document("", "", "", "markdown", b"")).read(text)
+    document = Document("", "", "", "markdown", b"")
+    return _Reading(document, Inclusion(document)).read(text)
 
 
 def tokens_of(text: str) -> list[Token]:
@@ -133,12 +147,24 @@ def _last_definition_rule(state: StateCore) -> None:
         state.env["references"][repeated["label"]] = repeated
 
 
+_dollars = math_inline_dollar(allow_digits=False, allow_double=True)
+
+
+def _math_rule(state: StateInline, silent: bool) -> bool:
+    """Read a formula like the plug-in's rule, but not between words: `$HOME/$USER` has none."""
+    start = state.pos
+    found, end = _dollars(state, True), state.pos
+    state.pos = start
+    if not found or state.src[start - 1 : start].isalnum() or state.src[end : end + 1].isalnum():
+        return False
+    return _dollars(state, silent)
+
+
 @cache
 def _parser(jsx: bool, generator: Generator) -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"maxNesting": 30}).enable(["table", "strikethrough"])
-    parser.use(deflist_plugin).use(footnote_plugin, inline=False).use(
-        dollarmath_plugin, allow_digits=False, double_inline=True
-    )
+    parser.use(deflist_plugin).use(footnote_plugin, inline=False).use(dollarmath_plugin, double_inline=True)
+    parser.inline.ruler.at("math_inline", _math_rule)
     if generator == "mkdocs":
         from mdit_py_plugins.subscript import sub_plugin
         from mdit_py_plugins.superscript import superscript_plugin
@@ -159,13 +185,13 @@ def _parser(jsx: bool, generator: Generator) -> MarkdownIt:
 class _Reading:
     """Converts the tokens of one page to parts."""
 
-    def __init__(self, document: Document, values: Mapping[str, str] | None = None) -> None:
+    def __init__(self, document: Document, inclusion: Inclusion, values: Mapping[str, str] | None = None) -> None:
         self._jsx = document.format == "mdx"
         self._document = document
         self._level = 0  # of the current heading
         self._generator: Generator = document.tree.generator if document.tree else "plain"
         self._mkdocs = document.anchors == "mkdocs"
-        self._inclusion = Inclusion(document)
+        self._inclusion = inclusion
         self._to = PageBuilder()
         self._html = RawHtml(self._to, values if self._generator == "vitepress" else None)
         self._open: list[str] = []  # kinds of the open marks
@@ -191,12 +217,25 @@ class _Reading:
         if self._generator == "sphinx":
             text = "".join(piece if code else myst.prepared(piece) for code, piece in dialects.programs(text))
         env = self._inner_env() if self._depth else self._env
-        tokens = _parser(self._jsx, generator).parse(dialects.rewrite(text, self._settings), env)
+        text = dialects.rewrite(text, self._settings)
+        lines = text.split("\n")
+        closes = max((place for place, line in enumerate(lines) if "</pre" in line.lower()), default=-1)
+        read = 0  # lines of HTML that have been read
+        tokens = _parser(self._jsx, generator).parse(text, env)
         for place, token in enumerate(tokens):
-            if token.type == "html_block":
+            first, last = token.map or (0, 0)
+            if last and first > closes:
+                self._html.end_pre()
+            if last and self._html.in_pre:  # a blank line ends a block of HTML, but not a <pre>
+                if token.type in ("html_block", "inline", "fence", "code_block"):
+                    self._html.block("\n".join((*lines[read:last], "")))
+                    read = last
+            elif token.type == "html_block":
                 self._html.block(token.content)
+                read = last
             elif not self._html.hiding:
                 self._token(token, tokens, place)
+        self._html.end_pre()
 
     def _inner_env(self) -> dict[str, Any]:
         """The link and footnote definitions of the page, for parsing the text of a directive."""
@@ -278,26 +317,27 @@ class _Reading:
             ]:
                 target = str(child.attrGet("href") or "").removeprefix("#").removesuffix(".md")
                 text.say(myst.role("any", target, self._references, self._folder) if self._references else "")
-            elif not self._html.hiding and child.type.startswith("math_inline"):
-                self._say_formula(child, text, _glued(children, place))
+            elif not self._html.hiding and child.type == "text":
+                shown = child.content if bare or self._jsx else self._without_attributes(children, place)
+                text.say(self._visible(shown))
             elif not self._html.hiding:
-                self._say(child, text, bare)
+                self._say(child, text)
         self._html.end_sentence()
         return text.take()
 
-    def _say(self, child: Token, said: Sentence, bare: bool) -> None:
+    def _say(self, child: Token, said: Sentence) -> None:
         kind, _, end = child.type.rpartition("_")
         match child.type:
             case "code_inline":
                 self._say_code(child.content, said)
+            case "math_inline" | "math_inline_double":
+                said.say(formula(child.content, block=child.type == "math_inline_double"))
             case "image":
                 said.image(str(child.attrGet("src") or ""), _alternative(child))
             case "softbreak" | "hardbreak":
                 said.say(" ")
             case "footnote_ref":
                 said.note(str(child.meta.get("label") or child.meta.get("id", 0) + 1))
-            case "text":
-                said.say(self._visible(child.content, bare))
             case _ if kind in _MARKED and end == "open":
                 target = str(child.attrGet("href") or "")
                 said.open(kind, _MARKED[kind], myst.link(target, self._references, self._folder) if target else "")
@@ -306,15 +346,25 @@ class _Reading:
             case _:
                 said.say(child.content)
 
-    def _say_formula(self, child: Token, said: Sentence, glued: bool) -> None:
-        double = child.type == "math_inline_double"
-        signs = "$$" if double else "$"
-        said.say(f"{signs}{child.content}{signs}" if glued else formula(child.content, block=double))
+    def _without_attributes(self, children: Sequence[Token], place: int) -> str:
+        """The text of a token without the attribute lists in it: after an element, on a line of their own, or at the
+        end of a block."""
+        text = children[place].content
+        before = children[place - 1].type if place else "softbreak"
+        after = children[place + 1].type if place + 1 < len(children) else ""
+        if "{" not in text:
+            return text
+        if before in ("code_inline", "image") or before.endswith("_close"):
+            found = _ATTRIBUTES.match(text)
+            return text[found.end() :] if found else text
+        if before == "softbreak" and after in ("softbreak", "") and _ATTRIBUTES.fullmatch(text.strip()):
+            return ""
+        head, brace, tail = text.rpartition(" {")
+        ends = not after and (self._mkdocs or self._generator == "vitepress" or tail.startswith(":"))
+        return head if ends and brace and _ATTRIBUTES.fullmatch(f"{{{tail.rstrip()}") else text
 
-    def _visible(self, text: str, heading: bool) -> str:
-        """The text without attribute lists and icon names, which only the site generator uses."""
-        if "{" in text and not heading and not self._jsx:
-            text = _ATTRIBUTES.sub("", text)
+    def _visible(self, text: str) -> str:
+        """The text without icon names and other syntax that only the site generator uses."""
         if self._mkdocs or self._generator == "docusaurus":
             text = _EMOJI.sub("", text)
         if self._mkdocs and "++" in text:
@@ -457,11 +507,11 @@ class _Reading:
 
 
 def _heading_attributes(text: str, names: bool) -> re.Match[str] | None:
-    """The `{#id .class}` at the end of a heading. `names`: plain names are allowed, as in MkDocs."""
+    """The `{#id .class}` at the end of a heading. `names`: plain names after a space are allowed, as in MkDocs."""
     found = _HEADING_ATTRIBUTES.search(text) if text.rstrip().endswith("}") else None
     if not found or _ID.search(found[1]) or _ATTRIBUTES.fullmatch(found[0].strip()):
         return found
-    return found if names and re.fullmatch(r"[\s\w-]+", found[1]) else None
+    return found if names and found[0][0].isspace() and re.fullmatch(r"[\s\w-]+", found[1]) else None
 
 
 def _only_images(children: Sequence[Token]) -> list[Token]:
@@ -470,13 +520,6 @@ def _only_images(children: Sequence[Token]) -> list[Token]:
     rest = (child for child in children if child.type not in ("image", "link_open", "link_close", "softbreak"))
     blank = all(child.type == "text" and not _ATTRIBUTES.sub("", child.content).strip() for child in rest)
     return images if images and blank else []
-
-
-def _glued(children: Sequence[Token], place: int) -> bool:
-    """Whether a word is adjacent to this token, as in `$HOME/$USER`; then it is not a formula."""
-    before = children[place - 1].content[-1:] if place else ""
-    after = children[place + 1].content[:1] if place + 1 < len(children) else ""
-    return before.isalnum() or after.isalnum()
 
 
 def _alternative(image: Token) -> str:

@@ -23,14 +23,16 @@ _TOKEN = re.compile(
     |\{/\*[ \t]*(?P<anchor>\#[\w:.-]+)[ \t]*\*/\}
     |(?P<id>\{\#[\w:.-]+\})
     |(?P<brace>\{)
-    |^(?P<module>import\s+(?:['"*{]|[\w$]+[\s,].{0,300}?\bfrom\b)|export\s+(?:default|const|let|var|function|class|async|[{*]))
+    |^(?<![^\s>};`]\n)(?P<module>import\s+(?:['"*{]|[\w$]+[\s,].{0,300}?\bfrom\b)|export\s+(?:default|const|let|var|function|class|async|[{*]))
     """,
     re.VERBOSE | re.MULTILINE,
 )
 _FENCE = re.compile(r"[ \t]*+(`{3,}+|~{3,}+)(.*)")
-_BRACE = re.compile(r"[{}]")
+_BRACE = re.compile(  # or something with braces that do not count
+    r"""[{}]|\\.|'(?:[^'\\\n]|\\.)*+'|"(?:[^"\\\n]|\\.)*+"|`(?:[^`\\]|\\.)*+`|/\*[\s\S]{0,1000}?\*/""", re.DOTALL
+)
 _INSIDE_TAG = re.compile(r"[^<>{}\"'`]++|\"[^\"]*\"|'[^']*'|`[^`]*`")
-_STRING = re.compile(r"\{\s*(['\"`])([^{}]*)\1\s*\}", re.DOTALL)
+_STRING = re.compile(r"\{\s*(['\"`])((?:(?!\1|\$\{)[^\\]|\\.)*+)\1\s*\}", re.DOTALL)
 _ATTRIBUTE = re.compile(
     r"""(?<![\w-])([\w-]++)\s*+=\s*+(?:"([^"]*)"|'([^']*)'|\{\s*(?:require\(|useBaseUrl\()?\s*["'`]([^"'`{}]*)["'`][^{}]{0,40}\})"""
 )
@@ -136,7 +138,7 @@ class _Stripper:
     def _closing_brace(self, start: int) -> int | None:
         depth = 0
         for brace in _BRACE.finditer(self._text, start, start + _MAX_EXPRESSION):
-            depth += 1 if brace[0] == "{" else -1
+            depth += {"{": 1, "}": -1}.get(brace[0], 0)
             if depth == 0:
                 return brace.end()
         return None

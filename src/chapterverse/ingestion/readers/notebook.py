@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from chapterverse.ingestion.document import Document, Draft, NothingToRead, Unreadable
+from chapterverse.ingestion.document import Document, Draft, NothingToRead, Part, Unreadable
 from chapterverse.ingestion.readers import markdown
-from chapterverse.ingestion.readers.cleaning import decode
+from chapterverse.ingestion.readers.cleaning import decode, normal
+from chapterverse.ingestion.readers.page_builder import PageBuilder
 
 _MAX_CELLS: Final = 20_000
 _MAX_OUTPUT: Final = 2_000  # characters of a cell's output; longer ones are logs, and left out
@@ -37,13 +38,13 @@ def read(document: Document) -> list[Draft]:
     if not isinstance(cells, list):
         raise Unreadable("is not a notebook")
     language = _language(notebook.get("metadata"))
-    written = [text for cell in cells[:_MAX_CELLS] if isinstance(cell, dict) for text in _cell(cell, language)]
+    written = [piece for cell in cells[:_MAX_CELLS] if isinstance(cell, dict) for piece in _cell(cell, language)]
     if not written:
         raise NothingToRead("has no cells with text")
-    return markdown.read(replace(document, format="markdown", data="\n\n".join(written).encode()))
+    return markdown.read_cells(replace(document, format="markdown"), written)
 
 
-def _cell(cell: dict[str, Any], language: str) -> Iterator[str]:
+def _cell(cell: dict[str, Any], language: str) -> Iterator[str | Part]:
     metadata = cell.get("metadata")
     tags = metadata.get("tags") if isinstance(metadata, dict) else None
     tagged = {tag for tag in tags if isinstance(tag, str)} if isinstance(tags, list) else set()
@@ -58,12 +59,12 @@ def _cell(cell: dict[str, Any], language: str) -> Iterator[str]:
         yield f"{'#' * (level if isinstance(level, int) and 0 < level < 7 else 2)} {' '.join(source.split())}"
     elif kind == "code":
         if source.strip() and not tagged & _HIDDEN_INPUT:
-            yield _fenced(source, language)
+            yield from _code(source, language)
         if not tagged & _HIDDEN_OUTPUT:
             yield from _outputs(cell.get("outputs"))
 
 
-def _outputs(outputs: object) -> Iterator[str]:
+def _outputs(outputs: object) -> Iterator[Part]:
     for output in outputs[:100] if isinstance(outputs, list) else ():
         if not isinstance(output, dict) or output.get("name") == "stderr":
             continue
@@ -72,20 +73,20 @@ def _outputs(outputs: object) -> Iterator[str]:
         rich = isinstance(data, dict) and any(str(kind).startswith(("image/", "text/html")) for kind in data)
         text = _ESCAPES.sub("", text).strip("\n")
         if text.strip() and not rich and len(text) <= _MAX_OUTPUT:
-            yield _fenced(text, "")
+            yield from _code(text, "")
 
 
-def _fenced(text: str, language: str) -> str:
-    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
-    fence = "`" * (longest + 1)
-    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
+def _code(text: str, language: str) -> tuple[Part, ...]:
+    page = PageBuilder()
+    page.code(text, language)
+    return page.finish()
 
 
 def _joined(value: object) -> str:
     """The text of a value, which is a string or a list of lines."""
     if isinstance(value, list):
-        return "".join(line for line in value if isinstance(line, str))
-    return value if isinstance(value, str) else ""
+        value = "".join(line for line in value if isinstance(line, str))
+    return normal(value.encode(errors="ignore").decode()) if isinstance(value, str) else ""  # without half characters
 
 
 def _language(metadata: object) -> str:

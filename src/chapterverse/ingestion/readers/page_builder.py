@@ -389,3 +389,37 @@ def _field_part(container: _Container, pieces: list[Part]) -> tuple[Part, list[P
         room -= len(pieces[kept].text)
         kept += 1
     return Part("field", "\n".join([*lines, *(piece.text for piece in pieces[:kept])])), pieces[kept:]
+
+
+class MarkedItems:
+    """Writes list items that are known only by their markers. Another kind of marker begins an inner list, and an item
+    with a number keeps it."""
+
+    def __init__(self, to: PageBuilder) -> None:
+        self._to = to
+        self._open: list[tuple[str, int]] = []  # of each open list: the kind of its markers, the last number
+
+    def item(self, marker: str, text: str) -> None:
+        """Add an item with a marker such as `-` or `2.`."""
+        kind, digits = marker.strip().lstrip("0123456789"), "".join(filter(str.isdecimal, marker))
+        number = int(digits or 0)
+        ordered, kind = bool(digits), f"1{kind}" if digits else kind
+        while kind in (known for known, _ in self._open[:-1]):
+            self._close()
+        if self._open and self._open[-1][0] == kind and ordered and number != self._open[-1][1] + 1:
+            self._close()
+        if not self._open or self._open[-1][0] != kind:
+            self._to.open_list(ordered, number)
+            self._open.append((kind, number))
+        self._open[-1] = (kind, number)
+        self._to.item()
+        self._to.paragraph(text)
+
+    def close(self) -> None:
+        """Close all lists."""
+        while self._open:
+            self._close()
+
+    def _close(self) -> None:
+        self._to.close_list()
+        self._open.pop()

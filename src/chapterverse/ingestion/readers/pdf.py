@@ -19,7 +19,7 @@ import pypdfium2
 from chapterverse.ingestion.document import Document, Draft, Part, Unreadable
 from chapterverse.ingestion.ordering import words_of
 from chapterverse.ingestion.readers.cleaning import clean_inline, visible
-from chapterverse.ingestion.readers.page_builder import PageBuilder
+from chapterverse.ingestion.readers.page_builder import MarkedItems, PageBuilder
 from chapterverse.ingestion.readers.pdf_tables import SHORT_CELL, PdfCell, cells_of, tables_in
 
 _PDFIUM = threading.Lock()
@@ -57,7 +57,7 @@ _BREAK = re.compile(r"[\x02\ufffe]")  # PDFium's hyphen at the end of a line
 _PAGE_NUMBER = re.compile(
     r"(?:page\s*)?(?:\d{1,4}|[ivxlc]{1,7})(?:\s*(?:/|of)\s*\d{1,4})?|[-–—]\s*\d{1,4}\s*[-–—]", re.I
 )
-_BULLET = re.compile(r"[•▪◦‣●○■–*-]\s+(?=\S)|(?P<number>\d{1,2})[.)]\s+(?=\S)")
+_BULLET = re.compile(r"[•▪◦‣●○■–*-]\s+(?=\S)|\d{1,2}[.)]\s+(?=\S)")
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 _NO_TITLE = re.compile(r"untitled.*|.*\.(?:docx?|dvi|tex|pdf|indd|pptx?|odt|qxd)|microsoft word.*", re.I)
 
@@ -72,11 +72,18 @@ def read(document: Document) -> list[Draft]:
     running, offset = _running(pages), _page_offset(pages)
     compounds = {word for page in pages for line in page for word in _COMPOUND.findall(line.text)}
     levels = _heading_levels(pages)
+    heights = Counter(
+        round(line.top)
+        for number, page in enumerate(pages, 1)
+        for line in _edges(page)
+        if number + offset in _edge_numbers(line.text)
+    )
     parts: list[Part] = []
     topic = ""
     for number, page in enumerate(pages, 1):
         topic = topic if levels and topic else bookmarks.get(number) or topic
-        content = _content(_without_edges(page, running, number + offset), compounds, levels, f"page={number}")
+        stamp = _stamp(page, number + offset, heights, levels)
+        content = _content(_without_edges(page, running, stamp), compounds, levels, f"page={number}")
         if content and content[0].kind != "heading":
             heading = f"Page {number}: {topic}" if topic else f"Page {number}"
             parts.append(Part("heading", heading, level=2, anchor=f"page={number}"))
@@ -311,9 +318,7 @@ def _running(pages: Sequence[list[_Line]]) -> set[str]:
     """The shapes (texts without digits) of lines that are at the edges of most pages."""
     if len(pages) < _FEWEST:
         return set()
-    seen = Counter(
-        shape for page in pages if page for shape in {_shape(line.text) for line in page[:_EDGE] + page[-_EDGE:]}
-    )
+    seen = Counter(shape for page in pages if page for shape in {_shape(line.text) for line in _edges(page)})
     return {shape for shape, times in seen.items() if times > _RUNNING * len(pages)}
 
 
@@ -323,7 +328,7 @@ def _page_offset(pages: Sequence[list[_Line]]) -> int:
     seen = Counter(
         offset
         for number, page in enumerate(pages, 1)
-        for offset in {found - number for line in page[:_EDGE] + page[-_EDGE:] for found in _edge_numbers(line.text)}
+        for offset in {found - number for line in _edges(page) for found in _edge_numbers(line.text)}
     )
     offset, times = max(seen.items(), key=lambda one: one[1], default=(0, 0))
     return offset if times > max(_FEWEST, _NUMBERED_PAGES * len(pages)) else _NO_NUMBERS
@@ -333,13 +338,25 @@ def _edge_numbers(text: str) -> set[int]:
     return {int(number) for found in _EDGE_NUMBER.finditer(text) for number in found.groups() if number}
 
 
-def _without_edges(page: list[_Line], running: set[str], number: int) -> list[_Line]:
-    """The lines without headers, footers and page numbers. `number`: the number printed on the page."""
+def _edges(page: list[_Line]) -> list[_Line]:
+    return page[:_EDGE] + page[-_EDGE:]
+
+
+def _stamp(page: list[_Line], number: int, heights: Mapping[int, int], levels: Mapping[float, int]) -> _Line | None:
+    """The line with the number of the page: if several lines have this number, it is alone, or at the usual height."""
+    lines = [line for line in _edges(page) if number in _edge_numbers(line.text) and line.size not in levels]
+    return max(
+        lines, key=lambda line: (bool(_PAGE_NUMBER.fullmatch(line.text)), heights[round(line.top)]), default=None
+    )
+
+
+def _without_edges(page: list[_Line], running: set[str], stamp: _Line | None) -> list[_Line]:
+    """The lines without headers, footers and page numbers. `stamp`: the line with the number of the page."""
     lines = list(page)
     for at in (0, -1):
         for _ in range(_EDGE):
             text = lines[at].text if lines else ""
-            is_running = len(lines) > 1 and (_shape(text) in running or number in _edge_numbers(text))
+            is_running = len(lines) > 1 and (_shape(text) in running or lines[at] is stamp)
             if lines and (is_running or _PAGE_NUMBER.fullmatch(text)):  # a single line is the page's text
                 lines.pop(at)
     return lines
@@ -359,26 +376,19 @@ def _content(lines: Sequence[_Line], compounds: set[str], levels: Mapping[float,
 
 def _text(lines: Sequence[_Line], compounds: set[str], levels: Mapping[float, int], anchor: str) -> tuple[Part, ...]:
     page = PageBuilder()
-    in_list = False
+    items = MarkedItems(page)
     for paragraph, level in _paragraphs(lines, compounds, levels):
-        if level == _PROGRAM:
-            if in_list:
-                page.close_list()
-            in_list = False
-            page.code(paragraph)
-            continue
         bullet = _BULLET.match(paragraph) if not level else None
-        if in_list and not bullet:
-            page.close_list()
-        if bullet and not in_list:
-            page.open_list(bullet["number"] is not None, int(bullet["number"] or 1))
         if bullet:
-            page.item()
-        if level:
+            items.item(bullet[0], paragraph[bullet.end() :])
+            continue
+        items.close()
+        if level == _PROGRAM:
+            page.code(paragraph)
+        elif level:
             page.heading(paragraph, level, anchor)
         else:
-            page.paragraph(paragraph[bullet.end() :] if bullet else paragraph)
-        in_list = bullet is not None
+            page.paragraph(paragraph)
     return page.finish()
 
 

@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import PurePosixPath
+from textwrap import dedent
 
 from chapterverse.ingestion.document import Document, Draft, NothingToRead
 from chapterverse.ingestion.ordering import words_of
 from chapterverse.ingestion.readers.cleaning import clean_inline, decode, visible
-from chapterverse.ingestion.readers.page_builder import PageBuilder
+from chapterverse.ingestion.readers.page_builder import MarkedItems, PageBuilder
 
 _LONGEST_HEADING = 80  # characters
 _UNDERLINE = re.compile(r"\s*(={3,}|-{3,}|\*{3,}|~{3,})\s*")
@@ -18,7 +19,7 @@ _CHAPTER = re.compile(
     re.I,
 )
 _SEPARATOR = re.compile(r"[\s*=_~-]+")
-_ITEM = re.compile(r"\s*(?:[-*•+]|(?P<number>\d{1,3})[.)])\s+(?=\S)")
+_ITEM = re.compile(r"\s*(?:[-*•+]|\d{1,3}[.)])\s+(?=\S)")
 
 
 def read(document: Document) -> list[Draft]:
@@ -43,11 +44,18 @@ def read(document: Document) -> list[Draft]:
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
-    """Blocks of lines between blank ones, without separators. A list after a line that ends in ":" is a block."""
+    """Blocks of lines between blank ones, without separators. A list after a line that ends in ":" is a block. Code
+    continues after a blank line."""
+    blocks: list[list[str]] = []
     for block in re.split(r"\n[^\S\n]*\n", text.expandtabs(4)):
         lines = [line.rstrip() for line in block.split("\n") if line.strip()]
         if len(lines) > 2 and _UNDERLINE.fullmatch(lines[0]) and lines[0] == lines[2]:
             del lines[0]  # a heading with a line above and below
+        if lines and blocks and all(_is_code(one) and not _heading(one)[0] for one in (blocks[-1], lines)):
+            blocks[-1] += ["", *lines]
+        elif lines:
+            blocks.append(lines)
+    for lines in blocks:
         pairs = enumerate([] if _is_code(lines) else pairwise(lines), 1)
         begin = next((place for place, (line, item) in pairs if line.endswith(":") and _ITEM.match(item)), None)
         for part in (lines[:begin], lines[begin:] if begin else []):
@@ -77,29 +85,27 @@ def _short_line(lines: list[str]) -> str:
 
 def _write(page: PageBuilder, lines: list[str]) -> None:
     if _ITEM.match(lines[0]):
-        first = _ITEM.match(lines[0])
-        number = first["number"] if first else None
-        page.open_list(number is not None, int(number or 1))
-        for item in _items(lines):
-            page.item()
-            page.paragraph(item)
-        page.close_list()
+        items = MarkedItems(page)
+        for marker, text in _items(lines):
+            items.item(marker, text)
+        items.close()
     elif _is_code(lines):
-        page.code("\n".join(line[4:] for line in lines))
+        page.code(dedent("\n".join(lines)))
     else:
         page.paragraph(" ".join(lines))
 
 
 def _is_code(lines: list[str]) -> bool:
-    return all(line.startswith("    ") for line in lines)
+    return all(line.startswith("    ") for line in lines if line)
 
 
-def _items(lines: list[str]) -> Iterator[str]:
-    """List items with their continuation lines."""
-    item: list[str] = []
+def _items(lines: list[str]) -> Iterator[tuple[str, str]]:
+    """The markers and texts of list items, with their continuation lines."""
+    begun, item = "", list[str]()
     for line in lines:
         if (marker := _ITEM.match(line)) and item:
-            yield " ".join(item)
+            yield begun, " ".join(item)
             item.clear()
+        begun = marker[0] if marker else begun
         item.append(line[marker.end() :] if marker else line.strip())
-    yield " ".join(item)
+    yield begun, " ".join(item)

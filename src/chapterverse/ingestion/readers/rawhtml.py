@@ -30,8 +30,8 @@ _COLUMNS = re.compile(_ATTRIBUTE.format("colspan"), re.IGNORECASE)
 _TEXT = re.compile(_ATTRIBUTE.format("text"), re.IGNORECASE)
 _START = re.compile(_ATTRIBUTE.format("start"), re.IGNORECASE)
 _CONDITION = re.compile(r"(?<![\w-])v-(?:else-)?if\s*=\s*\"\s*\$frontmatter\.(\w+)\s*([!=])==?\s*'([^'\"]*)'\s*\"")
-_HIDDEN = re.compile(r"""(?<![\w-])(?:hidden(?=[\s=/]|$)|aria-hidden\s*=\s*["'{]*true)""", re.IGNORECASE)
-_STYLE = re.compile(r"""(?<![\w-])style\s*=\s*(?:"([^"]*)"|'([^']*)'|\{([^<>]*?)\}\})""", re.IGNORECASE)
+_VALUE = r"""\"[^\"]*\"|'[^']*'|\{(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+\}|[^\s\"'>{]+"""  # also of JSX
+_ANY_ATTRIBUTE = re.compile(rf"([\w:@.-]++)(?:\s*+=\s*+({_VALUE}))?")
 _INVISIBLE = {"script", "style", "template", "noscript", "head", "svg", "iframe", "object", "video", "audio", "select"}
 _VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 _INLINE = {
@@ -58,8 +58,16 @@ MARKS: Final[dict[str, MarkKind]] = {
 
 def is_hidden(attributes: str) -> bool:
     """Whether a tag's attributes hide it."""
-    style = _STYLE.search(attributes)
-    return bool(_HIDDEN.search(attributes)) or (style is not None and hides(next(filter(None, style.groups()), "")))
+    for name, value in _ANY_ATTRIBUTE.findall(attributes):
+        bare = value.strip("\"'{}` ").lower()
+        match name.lower():
+            case "hidden" if bare != "until-found" and (value[:1] != "{" or bare != "false"):
+                return True
+            case "aria-hidden" if bare == "true":
+                return True
+            case "style" if hides(value):
+                return True
+    return False
 
 
 class RawHtml:
@@ -85,8 +93,13 @@ class RawHtml:
         """Whether the current position is inside of a hidden element."""
         return bool(self._hidden)
 
+    @property
+    def in_pre(self) -> bool:
+        """Whether the current position is inside of a `<pre>`."""
+        return self._pre is not None
+
     def block(self, source: str) -> None:
-        """Read a block of HTML."""
+        """Read a block of HTML. A `<pre>` may continue in the next block."""
         place = 0
         tags = list(_TAG.finditer(source))
         controls = _controls(tags)
@@ -96,7 +109,14 @@ class RawHtml:
             if tag["name"]:
                 self._tag(tag["name"].lower(), tag["rest"], bool(tag["end"]), is_control=tag.start() in controls)
         self._write(source[place:])
-        self._flush()
+        if not self.in_pre:
+            self._flush()
+
+    def end_pre(self) -> None:
+        """Close a `<pre>` that is still open."""
+        if self.in_pre:
+            self._flush()
+            self._pre = None
 
     def inline(self, source: str, to: Sentence) -> None:
         """Read an inline tag."""
