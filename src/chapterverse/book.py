@@ -17,7 +17,7 @@ MarkKind = Literal["emphasis", "strong", "code", "math", "link", "image", "sub",
 UnitKind = Literal["sentence", "item", "row", "field", "code"]
 PageKind = Literal["", "changes", "index"]
 
-RECIPE: Final = "12"  # increase it when readers or chunking give other pages or chunks for the same document
+RECIPE: Final = "13"  # increase it when readers or chunking give other pages or chunks for the same document
 OLDEST_RECIPE: Final = "4"  # of an index that can still be searched; the next ingest reads its pages again
 
 CAPTION: Final = "caption"  # `Block.info` of a paragraph that belongs to the image above it or to the table below it
