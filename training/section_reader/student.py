@@ -1,6 +1,6 @@
 """Trains the section reader on the GPU machine, and measures means of what several runs learned.
 
-    python3 -m training.section_reader.student learn FOLDER STATE OUT_STEM epochs=2 rate=6e-5 seconds=330 seed=3 [most=4] [begin=SHARE=STEM,...]
+    python3 -m training.section_reader.student learn FOLDER STATE OUT_STEM epochs=2 rate=6e-5 seconds=330 seed=3 [begin=SHARE=STEM,...]
     python3 -m training.section_reader.student measure FOLDER STATE SHARE=STEM,SHARE=STEM [...]
 
 FOLDER and STATE are those of `rows.py`, which runs first; FOLDER/start.npz has the start weights (weights.py). `learn` leaves what was learned
@@ -67,14 +67,10 @@ class Encoder:
         asked = self._cutter.encode(row["question"], add_special_tokens=False).ids[:QUESTION]
         pairs = [self._pair(asked, one) for one in row["passages"]]
         weights = np.ones(len(pairs), np.float32)
-        if "scores" in row:
-            logits = np.array(row["scores"], np.float32)
-            labels = 1 / (1 + np.exp(-np.clip(logits, -8, 8)))
-        else:
-            labels = np.zeros(len(pairs), np.float32)
-            labels[[row["gold"]] if row["gold"] >= 0 else []] = 1
-            logits = np.where(labels > 0, SURE, -SURE).astype(np.float32)
-            weights[row["ignore"]] = 0
+        labels = np.zeros(len(pairs), np.float32)
+        labels[[row["gold"]] if row["gold"] >= 0 else []] = 1
+        logits = np.where(labels > 0, SURE, -SURE).astype(np.float32)
+        weights[row["ignore"]] = 0
         return Example(row, pairs, labels, weights, logits)
 
     def _pair(self, asked: list[int], passage: Row) -> Pair:
@@ -256,26 +252,6 @@ def learn(model: SectionReader, examples: list[Example], options: dict[str, floa
 
 
 @torch.no_grad()
-def without_doubtful(model: SectionReader, examples: list[Example], most: float) -> list[Example]:
-    """Leave out questions that the book is said not to answer although the start weights are sure that a passage does:
-    such a label is more often wrong than right."""
-    model.eval()
-    asked = [at for at, one in enumerate(examples) if one.row["gold"] < 0 and "candidates" in one.row]
-    doubtful: set[int] = set()
-    for first in range(0, len(asked), 200):
-        part = asked[first : first + 200]
-        pairs = [pair for at in part for pair in examples[at].pairs]
-        answers, start = forward(model, pairs, [-1] * len(pairs))[0], 0
-        for at in part:
-            end = start + len(examples[at].pairs)
-            if float(answers[start:end].max()) > most:
-                doubtful.add(at)
-            start = end
-    log(len(doubtful), "of", len(asked), "left out")
-    return [one for at, one in enumerate(examples) if at not in doubtful]
-
-
-@torch.no_grad()
 def measure(label: str, model: SectionReader, examples: Sequence[Example]) -> None:
     """Figures of the rows that are not trained on."""
     model.eval()
@@ -317,8 +293,6 @@ def main() -> None:
     model = SectionReader.of(start | (mean(begun[0], start) if begun else {})).to(DEVICE)
     examples = [encoder.example(row) for row in rows_to_learn(rows)]
     log("rows", len(examples))
-    if "most" in options:
-        examples = without_doubtful(model, examples, options["most"])
     learn(model, examples, options)
     learned = {name: value.cpu().numpy() for name, value in model.state_dict().items() if not name.startswith(FIXED)}
     save(Path(sys.argv[4]), learned)
