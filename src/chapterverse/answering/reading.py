@@ -26,7 +26,7 @@ from chapterverse.writing import Reading
 
 CANDIDATES: Final = 12  # passages that may be read for a standalone question
 STEPS: Final = (0, 2, 4, 8)  # starts of the batches: the two nearest passages first (for two cores), then more
-SURE: Final = 4.0  # logit of a certain answer; a passage is read only if it could win with this logit
+SURE: Final = 3.0  # logit of a certain answer; a passage is read only if it could win with this logit
 NEAR: Final = 8  # candidates for a follow-up: from the search near the last answer,
 AFTER: Final = 5  # from the search with the last question,
 ALONE: Final = 3  # and from the search for the question alone

@@ -21,8 +21,8 @@ from chapterverse.errors import EmbeddingError
 
 MODEL: Final = "all-MiniLM-L6-v2-questions"
 DIMENSION: Final = 384
-SHA256: Final = "1fb2c3f04b6d66bf0383ec12a35ae5dcff4eaec884130eeca9226db305b60c35"  # of weights/minilm.onnx
-VECTORS: Final = "d55ab5a88ecf5ba9"  # identifies them: an index with other vectors is refused
+SHA256: Final = "82556a99003f030c975c421eb8ed3fb300ee54f5f780c8604b5c54bfdb328758"  # of weights/minilm.onnx
+VECTORS: Final = "82556a99003f030c"  # identifies them: an index with other vectors is refused
 
 
 class LocalEmbedder:

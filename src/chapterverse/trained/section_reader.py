@@ -21,7 +21,7 @@ from chapterverse.errors import AgentUnavailable
 
 # The bundled file. `training/section_reader` makes it; weights/README.md is its model card.
 WEIGHTS: Final = Path(__file__).parent / "weights" / "section_reader.onnx"
-SHA256: Final = "37bad3a43fff7b86faa03817b5b3baa6224fcf5d704edabf5f0de6320b4f72d6"
+SHA256: Final = "00547d2e83dcc336fa0a67d83344afb309ca70174a2534e14f9b563cf8763fe4"
 
 WINDOW: Final = 384  # tokens of question and passage together
 QUESTION: Final = 96  # at most this many of them for the question and the conversation before it
