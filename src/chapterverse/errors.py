@@ -165,6 +165,8 @@ class ConversationsUnavailable(ChapterverseError):
 class InternalError(ChapterverseError):
     """An unexpected error. The client gets a request id, never a stack trace."""
 
+    UNEXPECTED: ClassVar[str] = "Something went wrong on our side."
+
 
 class ConfigurationError(ChapterverseError):
     """An invalid setting; the message starts with the variable's name."""

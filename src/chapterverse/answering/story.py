@@ -185,7 +185,7 @@ async def ended(events: AsyncGenerator[Event, None], deadline: float) -> AsyncGe
                 event = ErrorEvent(error_code=AgentUnavailable.code, message=message)
             except Exception:  # nothing may escape; also raised if the events end without a last one
                 log.exception("an answer failed")
-                event = ErrorEvent(error_code=InternalError.code, message="Something went wrong on our side.")
+                event = ErrorEvent(error_code=InternalError.code, message=InternalError.UNEXPECTED)
             yield event
 
 

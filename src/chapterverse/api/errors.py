@@ -181,10 +181,15 @@ class Unexpected:
                 raise
             request_id = request_id_of(scope)
             log.exception("request %s failed", request_id)
-            message = f"Something went wrong on our side. If it happens again, report request {request_id}."
             note(scope, error_code=InternalError.code)
-            failure = InternalError(message, details={"request_id": request_id})
+            failure = InternalError(reported(InternalError.UNEXPECTED, scope), details={"request_id": request_id})
             await error_response(failure, scope)(scope, receive, send)
+
+
+def reported(message: str, scope: Scope) -> str:
+    """Return the message with the request's id, if it is that of an unexpected error."""
+    unexpected = message == InternalError.UNEXPECTED
+    return f"{message} If it happens again, report request {request_id_of(scope)}." if unexpected else message
 
 
 def _fault(error: Mapping[str, Any]) -> dict[str, Any]:

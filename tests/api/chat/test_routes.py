@@ -178,6 +178,7 @@ def test_failing_stream_ends_in_exactly_one_error(server: Served, script: Script
     assert events[-1]["type"] == "error"
     assert events[-1]["error_code"] == code
     assert "secret" not in events[-1]["message"]
+    assert ("report request" in events[-1]["message"]) == (code == "internal_error")
     assert query in script.closed
 
 

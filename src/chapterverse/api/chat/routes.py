@@ -20,7 +20,7 @@ from chapterverse.api.chat.seed_names import ChatBody, RunBody, RunForm, RunResp
 from chapterverse.api.chat.streaming import EventStream, data, while_present
 from chapterverse.api.dependencies import services_of
 from chapterverse.api.edition_paths import edition_of
-from chapterverse.api.errors import responses
+from chapterverse.api.errors import reported, responses
 from chapterverse.api.middleware import note, started_at
 from chapterverse.api.openapi.examples import ANSWER, QUESTIONS, RUN, STREAM
 from chapterverse.conversations.turns import Turn
@@ -142,7 +142,8 @@ class Asking:
         """Yield the events in the format of this route. Record them in the metrics, the trace and the log."""
         first = True
         async with aclosing(events):
-            async for event in events:
+            async for answered in events:
+                event = self._reported(answered)
                 if first:
                     seconds = asyncio.get_running_loop().time() - started_at(self.request.scope)
                     self._telemetry.first_event_seconds.observe(seconds)
@@ -156,6 +157,11 @@ class Asking:
                     note(self.request.scope, error_code=event.error_code)
                 for revised in self.form.revise(event):
                     yield revised
+
+    def _reported(self, event: Event) -> Event:
+        if not isinstance(event, ErrorEvent):
+            return event
+        return event.model_copy(update={"message": reported(event.message, self.request.scope)})
 
     @property
     def _answering(self) -> Answering:

@@ -91,7 +91,7 @@ class BookServer:
             error = failure
         except Exception:  # the SDK would send some clients the text of the exception
             log.exception("%s failed", params.name)
-            error = InternalError("Something went wrong on our side.")
+            error = InternalError(InternalError.UNEXPECTED)
         call.failed(error)
         body = _error_body(error)
         return types.CallToolResult(
