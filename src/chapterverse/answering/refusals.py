@@ -25,6 +25,7 @@ SELECTION_READ: Final = "Only the selection was read."  # how the advice about a
 
 NEAREST: Final = 3  # sections that are named with a refusal
 NEAR: Final = 0.6  # minimum relevance of a section that is named
+NEARLY: Final = -3.0  # minimum score, a logit, of a section that is quoted; of others only the heading is shown
 LONGEST_UNIT: Final = 300  # characters of a unit that is quoted from it
 _NAMED_WORDS: Final = 3  # maximum of a question's words that are named
 
@@ -64,7 +65,10 @@ def nearest_sections(
 
 
 def _nearest_words(question: str, chunk: ChunkResult, reading: Reading | None) -> str:
-    """Return the unit of a chunk that comes nearest to the question, with what it needs to be understood."""
+    """Return the unit of a chunk that comes nearest to the question, with what it needs to be understood. Return
+    nothing if the section reader is sure that it does not answer."""
+    if reading and reading.score < NEARLY:
+        return ""
     (passage,) = Evidence(question).issue([chunk])
     units = [unit for unit in passage.units if len(unit.text) <= LONGEST_UNIT]
     read = reading.units if reading else {}

@@ -1,8 +1,8 @@
 """Cuts an excerpt out of a section: from a unit that can be understood alone to one that announces nothing more.
 
-An excerpt is a run of units around those that answer, with at most about 120 words and 40 lines of code. It includes
-its introduction: the lead-in of a list or of code, the header of a table, the first of numbered steps. If a list or
-table continues after it, the excerpt ends with "…".
+An excerpt is a run of units around those that answer, with at most about 120 words and 40 lines of code, or a section
+that is little longer. It includes its introduction: the lead-in of a list or of code, the header of a table, the first
+of numbered steps. If a list or table continues after it, the excerpt ends with "…".
 """
 
 import math
@@ -18,7 +18,7 @@ from chapterverse.language import stems
 from chapterverse.trained import UNREAD
 
 MOST_WORDS: Final = 120  # of an excerpt, not counting code
-WHOLE_LIST: Final = 160  # of an excerpt that has more only to end where its list or table ends
+WHOLE: Final = 160  # of an excerpt that has more only to begin or end where its section, list or table does
 CODE_LINES: Final = 40  # a longer block is cut
 SHORT_CODE: Final = 20  # lines of all code blocks together, if an excerpt has several
 BELOW_BEST: Final = 1.0  # a unit answers if it is at most this many logits below the best one
@@ -92,17 +92,19 @@ class _Cutter:
     def __init__(
         self, units: tuple[IssuedUnit, ...], known: Sequence[float], seen: Collection[int], *, fill: bool
     ) -> None:
-        self.units, self._fill = units, fill
+        self.units, self._seen, self._fill = units, frozenset(seen), fill
         self._best = max(range(len(known)), key=lambda at: known[at])
         least = max(known[self._best] - BELOW_BEST, LEAST)
         lit = {at for at, score in enumerate(known) if score >= least} | {self._best}
         # Code belongs to the line that introduces it.
         self.lit = lit | {at + 1 for at in lit if self._kind(at + 1) == "code" and self._announces(at)}
-        # Every unit has some value, so that the room is used. A unit that was seen, or that is not on the topic of the
-        # best one, has value only if it answers.
+        # Every unit has some value, so that the room is used. A row of a table, a unit that was seen, or one that is
+        # not on the topic of the best one has value only if it answers.
         topic = units[self._best].topic
         self._worth = [
-            0.0 if at not in lit and (unit.start in seen or unit.topic != topic) else _chance(max(score, UNKNOWN))
+            _chance(max(score, UNKNOWN))
+            if at in lit or (unit.kind != "row" and unit.start not in seen and unit.topic == topic)
+            else 0.0
             for at, (unit, score) in enumerate(zip(units, known, strict=True))
         ]
         self._words = [0 if unit.kind == "code" else len(unit.text.split()) for unit in units]
@@ -118,25 +120,34 @@ class _Cutter:
         span = max(fitting, key=self._rank, default=self._closed(self._best, self._best))
         while len(span) > 1 and self._announces(span[-1]):
             span = span[:-1]
-        return self._with_whole_list(span) if self._fill else span
+        return self._rounded(span) if self._fill else span
 
-    def _with_whole_list(self, span: range) -> range:
-        """Return the span with the rest of the list or table that it ends in, if only little of it is left."""
-        end = span.stop
-        while self._kind(end) == self._kind(end - 1) in ("item", "row"):
+    def _rounded(self, span: range) -> range:
+        """Return the span with the rest of its list or table, and the beginning and the rest of its section, each if it
+        still fits and repeats nothing."""
+        first, list_end, end = span.start, span.stop, span.stop
+        while self._kind(list_end) == self._kind(list_end - 1) in ("item", "row"):
+            list_end += 1
+        topic = self.units[span.start].topic
+        while first and self.units[first - 1].topic == topic:
+            first -= 1
+        while end < len(self.units) and self.units[end].topic == topic:
             end += 1
-        whole = range(span.start, end)
-        fits = sum(self._words[at] for at in whole) <= WHOLE_LIST
-        return whole if fits and not self._announces(whole[-1]) else span
+        for wider in (range(span.start, list_end), range(first, span.stop), range(first, end)):
+            more = range(min(span.start, wider.start), max(span.stop, wider.stop))
+            new = (self.units[at].start for at in more if at not in span)
+            if self._fits(more, WHOLE) and not self._announces(more[-1]) and self._seen.isdisjoint(new):
+                span = more
+        return span
 
     def _rank(self, span: range) -> tuple[float, int, int]:
         return sum(self._worth[at] for at in span), -len(span), -span[0]
 
-    def _fits(self, span: range) -> bool:
+    def _fits(self, span: range, most: int = MOST_WORDS) -> bool:
         blocks = sum(self._kind(at) == "code" and self._kind(at - 1) != "code" for at in span)
         lines = sum(self._lines[at] for at in span)
         few = lines <= (CODE_LINES if blocks <= 1 else SHORT_CODE)
-        return few and sum(self._words[at] for at in span) <= MOST_WORDS
+        return few and sum(self._words[at] for at in span) <= most
 
     def _closed(self, first: int, last: int) -> range:
         """Extend a span by the units that its first unit needs before it and those that its last unit announces."""
