@@ -21,7 +21,7 @@ import pytest
 from chapterverse.conversations.postgres import EmbeddedPostgres
 from chapterverse.conversations.store import Conversations
 from chapterverse.conversations.turns import Turn
-from chapterverse.errors import ChapterverseError, ConversationsUnavailable, IndexDamaged, IngestionError
+from chapterverse.errors import ChapterverseError, ConversationsUnavailable, IndexDamaged
 from chapterverse.index import checksums, generations
 from chapterverse.index.edge import EdgeIndex
 from chapterverse.ingestion.vector_journal import VectorJournal
@@ -80,7 +80,7 @@ async def test_changed_text_is_refused_with_the_command_that_rebuilds(directory:
             with pytest.raises(IndexDamaged, match="chapterverse ingest --fresh"):
                 await call
         assert "damaged" in (await index.verify() or "")
-        with pytest.raises(IngestionError, match="chapterverse ingest --fresh"):
+        with pytest.raises(IndexDamaged, match="chapterverse ingest --fresh"):
             async with index.writer():
                 pass
         async with index.writer(fresh=True) as writer:
