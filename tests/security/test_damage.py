@@ -160,9 +160,9 @@ async def test_damaged_vector_of_an_interrupted_run_is_computed_again(tmp_path: 
         sound, computed = await journal.embed(TEXTS)
         assert computed == len(TEXTS)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as database:
-        key, vector = database.execute("SELECT text, vector FROM unpublished LIMIT 1").fetchone()
+        key, vector = database.execute("SELECT text, vector FROM vectors LIMIT 1").fetchone()
         damaged = bytes([vector[0] ^ 1]) + vector[1:]
-        database.execute("UPDATE unpublished SET vector=? WHERE text=?", (damaged, key))
+        database.execute("UPDATE vectors SET vector=? WHERE text=?", (damaged, key))
     with VectorJournal(path, embedder) as journal:
         again, computed = await journal.embed(TEXTS)
     assert computed == 1
