@@ -137,7 +137,8 @@ class Settings(BaseSettings):
 
     qdrant_url: str | None = Field(
         None,
-        description="A Qdrant server or Cloud instead of the embedded engine; nodes of a cluster, separated by commas.",
+        description="A Qdrant server or Cloud instead of the embedded engine; nodes of a cluster, separated by commas. "
+        "The port is 6333 if the address has none, also for https.",
     )
     qdrant_api_key: HeaderSecret | None = Field(None, description="API key of the Qdrant server.")
     qdrant_collection_name: str = Field(
