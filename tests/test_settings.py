@@ -131,6 +131,8 @@ def test_keys_without_a_key_do_not_open_the_server(monkeypatch: pytest.MonkeyPat
     ("content", "told"),
     [
         (b"BOOK_TITLE=X\nAPI_KEYS='s3cr3t\n", r"^\.env, line 2 cannot be read"),
+        (b"OTHER='x\nAPI_KEYS='s3cr3t'\n", r"^\.env, line 1 cannot be read"),
+        (b"API_KEYS: s3cr3t\n", r"^\.env, line 1 cannot be read: it is not NAME=value"),
         ("BOOK_TITLE=Größe".encode("latin-1"), r"^\.env is not UTF-8 text"),
         ("BOOK_TITLE=Größe".encode("utf-16"), r"^\.env is not UTF-8 text"),
     ],
@@ -140,6 +142,20 @@ def test_env_file_that_cannot_be_read_raises_an_error(tmp_path: Path, content: b
     with pytest.raises(ConfigurationError, match=told) as caught:
         Settings.load()
     assert "s3cr3t" not in str(caught.value)
+
+
+def test_lines_of_other_programs_in_the_env_file_are_ignored(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text('DB_HOST: localhost\nalias ll="ls"\nBOOK_TITLE=X\n')
+    assert Settings.load().book_title == "X"
+
+
+def test_removed_working_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(ConfigurationError, match=r"^the working folder cannot be read"):
+        Settings.load()
 
 
 def test_folder_that_may_not_be_entered_is_not_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

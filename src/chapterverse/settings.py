@@ -70,14 +70,16 @@ def default_home() -> Path:
 
 
 def _check_env_file() -> None:
-    """Refuse a file with a line that cannot be parsed. Such a line would be ignored, and if it has the API keys, the
-    server would be open."""
+    """Refuse a file with a line that names a setting and cannot be parsed. Such a line would be ignored, and if it has
+    the API keys, the server would be open. Other lines may be meant for other programs."""
     if ENV_FILE.is_file():
-        lines = (
-            binding.original.line for binding in parse_stream(StringIO(ENV_FILE.read_text("utf-8"))) if binding.error
-        )
-        if line := next(lines, 0):
-            raise ConfigurationError(f"{ENV_FILE}, line {line} cannot be read; is a quotation mark missing?")
+        for binding in parse_stream(StringIO(ENV_FILE.read_text("utf-8"))):
+            named = set(re.findall(r"\w+", binding.original.string.lower()))
+            if binding.error and named & Settings.model_fields.keys():
+                raise ConfigurationError(
+                    f"{ENV_FILE}, line {binding.original.line} cannot be read: it is not NAME=value, or a quotation "
+                    "mark is missing"
+                )
 
 
 def _sendable(secret: SecretStr) -> SecretStr:
@@ -137,7 +139,8 @@ class Settings(BaseSettings):
 
     qdrant_url: str | None = Field(
         None,
-        description="A Qdrant server or Cloud instead of the embedded engine; nodes of a cluster, separated by commas.",
+        description="A Qdrant server or Cloud instead of the embedded engine; nodes of a cluster, separated by commas. "
+        "The port is 6333 if the address has none, also for https.",
     )
     qdrant_api_key: HeaderSecret | None = Field(None, description="API key of the Qdrant server.")
     qdrant_collection_name: str = Field(
@@ -349,7 +352,9 @@ class Settings(BaseSettings):
         except UnicodeDecodeError:
             raise ConfigurationError(f"{ENV_FILE} is not UTF-8 text.") from None
         except OSError as failure:
-            raise ConfigurationError(f"{failure.filename} cannot be read: {failure.strerror}") from None
+            raise ConfigurationError(
+                f"{failure.filename or 'the working folder'} cannot be read: {failure.strerror}"
+            ) from None
         except ValidationError as failure:
             faults = [f"{str(e['loc'][0]).upper() if e['loc'] else 'settings'}: {problem(e)}" for e in failure.errors()]
             raise ConfigurationError("; ".join(faults)) from None

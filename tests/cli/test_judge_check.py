@@ -1,5 +1,6 @@
 """The command `judge-check` against a scripted model."""
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
@@ -71,6 +72,22 @@ async def test_check_ends_with_the_cause_if_the_model_refuses_every_call() -> No
     with pytest.raises(AgentUnavailable, match=r"^gpt cannot judge: JUDGE_API_KEY was refused"):
         await check_judge(judge, CLAIMS)
     assert judge.calls < 10
+
+
+async def test_short_rate_limit_of_the_first_calls_does_not_end_the_check() -> None:
+    class Limited:
+        name, calls = "gpt", 0
+
+        async def verdicts(self, case: JudgeRequest, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
+            self.calls += 1
+            limited = self.calls <= 5  # all first calls, and the second try of one of them
+            await asyncio.sleep(0 if limited else 0.01)
+            if limited:
+                raise AgentUnavailable("status 429", retryable=True)
+            for number in range(len(case.claims)):
+                yield Verdict(claim=number + 1, supported=True)
+
+    assert (await check_judge(Limited(), CLAIMS)).unanswered == 4
 
 
 @pytest.mark.parametrize("given", [{}, {"OPENAI_API_KEY": "key", "JUDGE": "off"}])

@@ -39,6 +39,8 @@ def test_verdict_for_refused_questions(before: Case, now: Case, verdict: Verdict
         ("The mast is up if `a == b` holds.", "The mast is up if `a != b` holds.", "broken"),
         ("The berth costs $10 for a night.", "The berth costs €10 for a night.", "broken"),
         ("Start the motor with `--no-cache`, then wait.", "Start the motor with no cache, then wait.", "broken"),
+        ("The call is non-blocking and/or fast, see [x].", "The call is non blocking and or fast, see x.", "same"),
+        ("Press Ctrl+C (or Esc) to stop the motor.", "Press Ctrl+C or Esc to stop the motor.", "same"),
         ("“Heron”, a boat, carries `mail`: it sails.", "Heron a boat carries\nmail; IT sails", "same"),
     ],
 )

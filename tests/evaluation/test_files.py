@@ -1,7 +1,6 @@
-"""Files are replaced only by complete ones."""
+"""Files are written in place."""
 
-import resource
-import signal
+import os
 from pathlib import Path
 
 import pytest
@@ -10,19 +9,27 @@ from chapterverse.errors import ValidationFailed
 from chapterverse.evaluation.files import save_text
 
 
-def test_failure_keeps_the_earlier_file(tmp_path: Path) -> None:
-    path = tmp_path / "set.baseline.json"
-    save_text("before", path)
-    handler, limits = signal.signal(signal.SIGXFSZ, signal.SIG_IGN), resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))  # as a full disk
-    try:
-        with pytest.raises(ValidationFailed, match="cannot be written: File too large"):
-            save_text("now" * 10_000, path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, handler)
-    assert path.read_text("utf-8") == "before"
-    assert save_text("now", path).read_text("utf-8") == "now"
-    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+def test_file_is_written_in_place(tmp_path: Path) -> None:
+    path, link = tmp_path / "summary.md", tmp_path / "link"
+    path.touch(mode=0o600)
+    link.symlink_to(path)
+    with path.open("a", encoding="utf-8") as output:  # as `--summary /dev/stdout >> summary.md`
+        save_text("summary\n", link)
+        output.write("after\n")
+    assert path.read_text("utf-8") == "summary\nafter\n"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_pipe_and_device_are_written() -> None:
+    reading, writing = os.pipe()
+    save_text("x", Path(f"/dev/fd/{writing}"))
+    assert os.read(reading, 10) == b"x"
+    os.close(reading)
+    os.close(writing)
     save_text("x", Path("/dev/null"))
     assert Path("/dev/null").is_char_device()
+
+
+def test_file_that_cannot_be_written_raises_an_error_with_the_option(tmp_path: Path) -> None:
+    with pytest.raises(ValidationFailed, match=r"^--out .*: cannot be written: Is a directory"):
+        save_text("x", tmp_path, "--out")

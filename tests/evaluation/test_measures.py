@@ -31,6 +31,8 @@ OF = {measure.key: measure.of for measure in MEASURES}
         ("https://book.example/index.html", "https://book.example", "T", True),
         ("https://book.example/", "https://book.example/intro/tern/", "T", False),
         ("index.md", "https://book.example/intro/", "T", False),
+        ("index.md", "https://book.example/intro/index.html", "T", False),
+        ("index.md", "docs/guide/index.md", "T", False),
     ],
 )
 def test_same_page_accepts_paths_urls_and_titles(page: str, url: str, title: str, same: bool) -> None:

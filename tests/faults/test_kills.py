@@ -276,7 +276,7 @@ def kept(journal: Path) -> int:
     """The number of committed vectors in a journal."""
     address = f"file:{journal}?mode=ro"
     with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(address, uri=True)) as database:
-        return int(database.execute("SELECT count(*) FROM unpublished").fetchone()[0])
+        return int(database.execute("SELECT count(*) FROM vectors").fetchone()[0])
     return 0  # it has just been created or removed
 
 

@@ -42,7 +42,8 @@ async def test_a_reply_that_is_cut_is_asked_of_the_next_node(sent: int) -> None:
 
 
 def test_a_node_without_a_port_has_that_of_qdrant() -> None:
-    assert nodes_of("http://a, https://b:443/q ,http://[::1]/q") == [
+    assert nodes_of("http://a,http://a:, https://b:443/q ,http://[::1]/q") == [
+        "http://a:6333",
         "http://a:6333",
         "https://b:443/q",
         "http://[::1]:6333/q",

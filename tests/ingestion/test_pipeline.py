@@ -15,7 +15,14 @@ import pytest
 
 from chapterverse.book import RECIPE, Edition, Manifest, PageRecord, page_id_for
 from chapterverse.embeddings import Vectors
-from chapterverse.errors import EmbeddingError, EmbeddingMismatchError, IndexTimeout, IngestionError
+from chapterverse.errors import (
+    EmbeddingError,
+    EmbeddingMismatchError,
+    IndexDamaged,
+    IndexTimeout,
+    IndexUnavailable,
+    IngestionError,
+)
 from chapterverse.index import HybridQuery
 from chapterverse.index.edge import EdgeIndex
 from chapterverse.ingestion.document import Document, Failed, Fetched, Skipped, Unchanged
@@ -366,15 +373,39 @@ async def test_index_that_loads_slowly_is_retried(workshop: Workshop, monkeypatc
 
     monkeypatch.setattr(EdgeIndex, "manifest", slowly)
     assert outcomes(await reembed(workshop)) == {"a.md": "changed"}
-    source = FakeSource({"b.md": "# B\n\nBananas."})
-    late = iter([IndexTimeout("still loading")] * 3)
-    await ingest([source], workshop, into=NEW, fresh=True)
-    assert await urls(workshop) == {"a.md", "b.md"}, "a fresh start keeps the other editions of a slow book"
     late = itertools.repeat(IndexTimeout("still loading"))
     with pytest.raises(IndexTimeout):
         await reembed(workshop)
-    with pytest.raises(IndexTimeout):
-        await ingest([source], workshop, into=NEW, fresh=True)
+
+
+async def test_fresh_start_needs_no_engine_for_searches_and_keeps_the_other_editions(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def dead(*_: object) -> None:
+        raise IndexUnavailable("the process died while it started")
+
+    def full(*_: object, share: bool) -> None:
+        raise OSError(28, "No space left on device")
+
+    await ingest([FakeSource({"a.md": "# A\n\nApples are red."})], workshop)
+    source = FakeSource({"b.md": "# B\n\nBananas."})
+    with monkeypatch.context() as patch:
+        patch.setattr(EdgeIndex, "_serving", dead)
+        assert outcomes(await ingest([source], workshop, into=NEW, fresh=True)) == {"b.md": "added"}
+        patch.setattr("chapterverse.index.generations.copy_shard", full)
+        with pytest.raises(IngestionError, match="No space left"):
+            await ingest([source], workshop, into=NEW, fresh=True)
+    assert await urls(workshop) == {"a.md", "b.md"}
+
+
+async def test_fresh_start_replaces_a_damaged_book(workshop: Workshop) -> None:
+    source = FakeSource({"a.md": "# A\n\nApples are red."})
+    await ingest([source], workshop)
+    (checksums,) = workshop.home.rglob("*.checksums")
+    checksums.write_text("{}")
+    with pytest.raises(IndexDamaged, match="--fresh"):
+        await ingest([source], workshop)
+    assert outcomes(await ingest([source], workshop, fresh=True)) == {"a.md": "added"}
 
 
 async def test_second_run_at_once_is_refused(workshop: Workshop) -> None:

@@ -1,6 +1,8 @@
 """Computed vectors are kept after a failed run and deleted after a published one."""
 
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +74,16 @@ async def test_another_run_keeps_the_vectors_of_an_interrupted_one(
     monkeypatch.setattr("chapterverse.ingestion.vector_journal._KEPT_FOR", -1.0)
     with VectorJournal(tmp_path / "journal", embedder) as journal:
         assert (await journal.embed(["big"]))[1] == 1, "it was too old"
+
+
+async def test_vectors_of_an_earlier_version_are_kept(tmp_path: Path) -> None:
+    with VectorJournal(tmp_path / "journal", Counting()) as journal:
+        await journal.embed(["a"])
+    with closing(sqlite3.connect(tmp_path / "journal")) as database:
+        database.execute("ALTER TABLE vectors DROP COLUMN at")
+    for _ in range(2):
+        with VectorJournal(tmp_path / "journal", Counting()) as journal:
+            assert (await journal.embed(["a"]))[1] == 0
 
 
 @pytest.mark.parametrize("damage", ["head", "middle"])

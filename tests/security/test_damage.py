@@ -21,7 +21,7 @@ import pytest
 from chapterverse.conversations.postgres import EmbeddedPostgres
 from chapterverse.conversations.store import Conversations
 from chapterverse.conversations.turns import Turn
-from chapterverse.errors import ChapterverseError, ConversationsUnavailable, IndexDamaged, IngestionError
+from chapterverse.errors import ChapterverseError, ConversationsUnavailable, IndexDamaged
 from chapterverse.index import checksums, generations
 from chapterverse.index.edge import EdgeIndex
 from chapterverse.ingestion.vector_journal import VectorJournal
@@ -80,7 +80,7 @@ async def test_changed_text_is_refused_with_the_command_that_rebuilds(directory:
             with pytest.raises(IndexDamaged, match="chapterverse ingest --fresh"):
                 await call
         assert "damaged" in (await index.verify() or "")
-        with pytest.raises(IngestionError, match="chapterverse ingest --fresh"):
+        with pytest.raises(IndexDamaged, match="chapterverse ingest --fresh"):
             async with index.writer():
                 pass
         async with index.writer(fresh=True) as writer:
@@ -160,9 +160,9 @@ async def test_damaged_vector_of_an_interrupted_run_is_computed_again(tmp_path: 
         sound, computed = await journal.embed(TEXTS)
         assert computed == len(TEXTS)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as database:
-        key, vector = database.execute("SELECT text, vector FROM unpublished LIMIT 1").fetchone()
+        key, vector = database.execute("SELECT text, vector FROM vectors LIMIT 1").fetchone()
         damaged = bytes([vector[0] ^ 1]) + vector[1:]
-        database.execute("UPDATE unpublished SET vector=? WHERE text=?", (damaged, key))
+        database.execute("UPDATE vectors SET vector=? WHERE text=?", (damaged, key))
     with VectorJournal(path, embedder) as journal:
         again, computed = await journal.embed(TEXTS)
     assert computed == 1

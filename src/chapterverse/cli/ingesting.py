@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 from collections import Counter
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import click
 
 from chapterverse.cli.command import command, edition_filters, edition_options
 from chapterverse.editions import NAMELESS
-from chapterverse.errors import NotFound, ValidationFailed
+from chapterverse.errors import NotFound, RetrievalUnavailable, ValidationFailed
 
 if TYPE_CHECKING:
     from chapterverse.book import Edition
@@ -92,7 +93,13 @@ async def ingest(
     settings = Settings.load()
     ledgers = settings.chapterverse_home / "ledgers"
     async with open_engines(settings) as engines:
-        present = Counter(page.source for page in (await pipeline.pages_before(engines.index, edition))[0])
+        present: Counter[str] = Counter()
+        if fresh:
+            present.update(record.source for record in (await pipeline.pages_before(engines.index, edition))[0])
+        else:
+            with suppress(RetrievalUnavailable):  # it is only for the hint
+                pages = await engines.index.pages()
+                present.update(page.source for page in pages if page.edition == edition.key)
         warn_of_other_places([source for source in opened if source.key in present], ledgers, edition.key)
         if fresh and not yes and not _may_forget(present, {source.key for source in opened}):
             err.print("The book was not changed.")

@@ -40,6 +40,7 @@ SORTS: Final[tuple[tuple[Verdict, str], ...]] = (
     ("fixed", "Fixed"),
     ("new", "New"),
 )
+_JOINTS: Final = re.compile(r"(?<=\w)[-‐‑–—/](?=\w)|[()\[\]{}]")
 _LOST: Final = {
     "gone": "Its evidence is no longer in the book.",
     "changed": "Its evidence was changed.",
@@ -209,8 +210,10 @@ def _shown(evidence: AnsweringQuote, case: Case, *, anywhere: bool = False) -> b
 
 
 def _says(quote: str, text: str) -> bool:
-    """Whether a quote contains a text, with its signs and operators: `-20` is not `20`, and `>=` is not `<`."""
-    return f" {comparable(text)} " in f" {comparable(quote)} " or bool(whole(text).search(quote))
+    """Whether a quote contains a text, with its signs and operators: `-20` is not `20`, and `>=` is not `<`. Hyphens
+    and slashes inside words, and brackets, say nothing."""
+    held, wanted = (comparable(_JOINTS.sub(" ", one)) for one in (quote, text))
+    return f" {wanted} " in f" {held} " or bool(whole(text).search(quote))
 
 
 def _known_right(case: Case) -> bool:

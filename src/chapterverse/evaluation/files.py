@@ -21,14 +21,11 @@ def load_model(kind: type[Model], path: Path, wanted: str) -> Model:
 
 
 def save_text(text: str, path: Path, option: str = "") -> Path:
-    """Write a file and the folders above it. A failure keeps the earlier file. `option`: the option that named it, for
-    the error."""
+    """Write a file and the folders above it. The file is written in place: it may be a pipe or a link, and it keeps its
+    mode. `option`: the option that named it, for the error."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        target = path.resolve()
-        new = target.with_name(f"{target.name}.new") if target.is_file() else target  # a device cannot be replaced
-        new.write_text(text, "utf-8")
-        new.replace(target)
+        path.write_text(text, "utf-8")
     except OSError as failure:
         raise ValidationFailed(f"{option} {path}: cannot be written: {failure.strerror}".strip()) from None
     return path

@@ -88,7 +88,7 @@ async def check_judge(judge: Judge, claims: Sequence[Claim]) -> JudgeReport:
     all fail, no more are made, and their cause is raised."""
     usage, turns = JudgeUsage(), asyncio.Semaphore(AT_ONCE)
     verdicts: dict[str, bool] = {}
-    failures: list[AgentUnavailable] = []
+    failures: list[AgentUnavailable] = []  # of batches that have ended
     seconds = 0.0
 
     async def ask(batch: Sequence[Claim]) -> None:
@@ -97,7 +97,9 @@ async def check_judge(judge: Judge, claims: Sequence[Claim]) -> JudgeReport:
             if len(failures) >= AT_ONCE and not verdicts:
                 return
             started = time.perf_counter()
-            verdicts.update(await _asked(judge, batch, usage, failures))
+            found, failure = await _asked(judge, batch, usage)
+            verdicts.update(found)
+            failures.extend([failure] if failure else [])
             seconds += time.perf_counter() - started
 
     await asyncio.gather(*(ask(batch) for batch in _batches(claims)))
@@ -122,22 +124,24 @@ async def check_judge(judge: Judge, claims: Sequence[Claim]) -> JudgeReport:
 
 
 async def _asked(
-    judge: Judge, batch: Sequence[Claim], usage: JudgeUsage, failures: list[AgentUnavailable]
-) -> dict[str, bool]:
+    judge: Judge, batch: Sequence[Claim], usage: JudgeUsage
+) -> tuple[dict[str, bool], AgentUnavailable | None]:
+    """Return the verdicts by claim, and why the last try failed."""
     evidence = [line for number, claim in enumerate(batch, start=1) for line in _lines(number, claim)]
     case = JudgeRequest(evidence, [claim.claim for claim in batch])
     found: dict[str, bool] = {}
+    failure: AgentUnavailable | None = None
     for _ in range(2):
         try:
             async with aclosing(judge.verdicts(case, usage)) as verdicts:
                 async for verdict in verdicts:
                     found[batch[verdict.claim - 1].id] = verdict.supported
-        except AgentUnavailable as failure:
-            failures.append(failure)
-            if failure.retryable:
-                continue
-        break
-    return found
+            return found, None
+        except AgentUnavailable as error:
+            failure = error
+            if not error.retryable:
+                break
+    return found, failure
 
 
 def _lines(number: int, claim: Claim) -> Iterator[str]:

@@ -54,6 +54,9 @@ def contains(text: str, part: str) -> bool:
 def same_page(page: str, url: str, title: str) -> bool:
     """Whether `page` names the page at `url`: by its address, the end of its path, or its title."""
     wanted, found = _segments(page), _segments(url)
+    if wanted == ["index"]:  # the start page of the book, not of each of its folders
+        home = found[-1:] == wanted and len(found) == 2 and "://" not in url  # after the name of the book's folder
+        return words_of(page) == words_of(title) or home or not _folder(found)
     return words_of(page) == words_of(title) or _ends(found, wanted) or _ends(_folder(found), _folder(wanted))
 
 

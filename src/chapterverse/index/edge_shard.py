@@ -12,7 +12,7 @@ from typing import Any
 import qdrant_edge as qe
 
 from chapterverse.book import Manifest
-from chapterverse.errors import ChapterverseError, EmbeddingMismatchError, RetrievalUnavailable
+from chapterverse.errors import ChapterverseError, EmbeddingMismatchError, IndexDamaged, RetrievalUnavailable
 from chapterverse.index import Filters, frames, fusion
 from chapterverse.index.bm25 import EdgeWords
 from chapterverse.index.filters import Clause, Match, exact_clauses, prefix_clause, prefix_scope
@@ -77,7 +77,7 @@ def read_manifest(shard: qe.EdgeShard) -> Manifest:
     """The manifest of a shard."""
     found = shard.retrieve([MANIFEST_ID], True, False)
     if not found or found[0].payload is None:
-        raise RetrievalUnavailable("The index is damaged: it has no manifest")
+        raise IndexDamaged("The index is damaged: it has no manifest")
     return manifest_from_payload(found[0].payload)
 
 

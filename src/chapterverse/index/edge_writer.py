@@ -13,7 +13,7 @@ import numpy as np
 import qdrant_edge as qe
 
 from chapterverse.book import Chunk, Manifest, Page, PageRecord
-from chapterverse.errors import IngestionError
+from chapterverse.errors import IndexDamaged, IngestionError
 from chapterverse.index import Vectors, generations, points
 from chapterverse.index.bm25 import EDGE_DEFAULTS, EdgeWords
 from chapterverse.index.edge_shard import dense_of, engine_errors, of_kind, read_manifest, scroll
@@ -56,11 +56,12 @@ class EdgeWriter(GenerationWriter):
         if damage := generations.damage_of_current(self._directory):
             name = generations.last_good(self._directory)
             if name is None:
-                raise IngestionError(generations.refusal(damage))
+                raise IndexDamaged(generations.refusal(damage))
             log.warning("The index is damaged: %s. This run starts from the generation before it.", damage)
         assert name is not None
         with engine_errors(IngestionError):
             generations.copy_shard(generations.generation_path(self._directory, name), self._path, share=False)
+        with engine_errors(IndexDamaged):
             self._shard = qe.EdgeShard.load(str(self._path))
             manifest = read_manifest(self._shard)
             if not manifest.editions:  # an older version made it, without an index of this field

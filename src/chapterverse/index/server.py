@@ -85,7 +85,7 @@ class QdrantIndex:
     @property
     def engine(self) -> str:
         """The engine and its location, for people."""
-        return f"Qdrant server at {self._url}, collection {self._alias}"
+        return f"Qdrant server at {', '.join(nodes_of(self._url))}, collection {self._alias}"
 
     async def search(self, query: HybridQuery) -> list[Hit]:
         """The best chunks, best first, in one request; vectors and some prefix filters need another one."""
@@ -391,7 +391,7 @@ def nodes_of(url: str) -> list[str]:
 
 def _with_port(node: str) -> str:
     parts = urlsplit(node)
-    return node if parts.port else urlunsplit(parts._replace(netloc=f"{parts.netloc}:{_PORT}"))
+    return node if parts.port else urlunsplit(parts._replace(netloc=f"{parts.netloc.rstrip(':')}:{_PORT}"))
 
 
 def _path_of(node: httpx.URL) -> bytes:

@@ -20,7 +20,7 @@ from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 
 from chapterverse.book import Chunk, Manifest, Page, PageRecord
-from chapterverse.errors import ChapterverseError, ConfigurationError, IngestionError
+from chapterverse.errors import ChapterverseError, ConfigurationError, IndexDamaged, IngestionError
 from chapterverse.index import Vectors, points
 from chapterverse.index.bm25 import SERVER_DEFAULTS, weights_of
 from chapterverse.index.generation_writer import GenerationWriter, to_the_end
@@ -77,6 +77,8 @@ class QdrantWriter(GenerationWriter):
         """Read the manifest and records of the current generation. It is copied only if something changes."""
         assert self._current is not None
         found = await self._client.retrieve(self._current, [points.MANIFEST_ID])
+        if not found:
+            raise IndexDamaged(f"The collection {self._current} has no manifest")
         manifest = points.manifest_from_payload(found[0].payload or {})
         pages = self._scroll(self._current, of_kind("page"), list(points.PAGE_RECORD))
         self._start_from(manifest, [points.record_from_payload(stored.payload or {}) async for stored in pages])

@@ -20,10 +20,10 @@ from chapterverse.embeddings import Embedder
 from chapterverse.embeddings.wordpiece import WINDOW, count_tokens
 from chapterverse.errors import (
     EmbeddingMismatchError,
+    IndexDamaged,
+    IndexMissing,
     IndexTimeout,
-    IndexUnavailable,
     IngestionError,
-    RetrievalUnavailable,
 )
 from chapterverse.index import Index, IndexWriter
 from chapterverse.ingestion.chunking import cut
@@ -151,25 +151,24 @@ def require_same_model(manifest: Manifest | None, embedder: Embedder) -> None:
         )
 
 
-async def pages_before(index: Index, edition: Edition) -> tuple[list[Page], Sequence[Edition]]:
+async def pages_before(index: Index, edition: Edition) -> tuple[list[PageRecord], Sequence[Edition]]:
     """The pages that a fresh start of an edition will remove, and all editions of the book. Nothing if there is no book
-    or it is damaged; raises if it only cannot be read right now."""
+    or it is damaged. A writer reads them, so that a fresh start works although the engine for searches does not."""
     try:
-        manifest = await _require_book(index)
-        return [page for page in await index.pages() if page.edition == edition.key], manifest.shelf
-    except (IndexTimeout, IndexUnavailable):
-        raise
-    except RetrievalUnavailable:
+        async with index.writer() as current:
+            records = [record for record in current.records.values() if record.edition == edition.key]
+            return records, current.manifest.shelf if current.manifest else ()
+    except (IndexDamaged, IndexMissing):
         return [], ()
 
 
-async def _require_book(index: Index) -> Manifest:
-    """The manifest; raises if there is no book. Tries again while the index is still loading, for longer than a search
-    does."""
+async def _require_book(index: Index) -> None:
+    """Raise if there is no book. Tries again while the index is still loading, for longer than a search does."""
     for _ in range(LOOKS - 1):
         with suppress(IndexTimeout):
-            return await index.manifest()
-    return await index.manifest()
+            await index.manifest()
+            return
+    await index.manifest()
 
 
 @asynccontextmanager
@@ -256,7 +255,7 @@ class _Run:
                 why = f"{why} (the earlier page is kept: its source was not read completely)"
                 self.ledger.write(Row(record.url, "skipped", why))
 
-    async def forget_rest(self, before: Iterable[Page]) -> None:
+    async def forget_rest(self, before: Iterable[PageRecord]) -> None:
         """Remove the earlier pages that a fresh start has not found again, and record that in the ledger."""
         rest = [page for page in before if page.page_id not in self._seen]
         for page in rest:

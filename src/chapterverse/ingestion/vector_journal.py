@@ -50,7 +50,7 @@ class VectorJournal:
         """Close the file, and remove it if it is empty."""
         empty = False
         with contextlib.suppress(sqlite3.Error):
-            empty = self._database.execute("SELECT 1 FROM unpublished LIMIT 1").fetchone() is None
+            empty = self._database.execute("SELECT 1 FROM vectors LIMIT 1").fetchone() is None
         self._database.close()
         if empty:
             self._unlink()
@@ -73,7 +73,7 @@ class VectorJournal:
         with contextlib.suppress(sqlite3.Error):  # then they are removed after a month
             self._database.execute("BEGIN")
             self._database.executemany(
-                "DELETE FROM unpublished WHERE model=? AND text=?", ((self._model, key) for key in self._used)
+                "DELETE FROM vectors WHERE model=? AND text=?", ((self._model, key) for key in self._used)
             )
             self._database.execute("COMMIT")
 
@@ -84,7 +84,7 @@ class VectorJournal:
     def _find(self, key: str) -> Vectors | None:
         try:
             row = self._database.execute(
-                "SELECT vector FROM unpublished WHERE model=? AND text=?", (self._model, key)
+                "SELECT vector FROM vectors WHERE model=? AND text=?", (self._model, key)
             ).fetchone()
         except sqlite3.DatabaseError:
             return None
@@ -99,7 +99,7 @@ class VectorJournal:
         rows = [(self._model, key, data + _digest(key, data), time.time()) for key, data in packed]
         with self._failures_translated():
             self._database.execute("BEGIN")
-            self._database.executemany("INSERT OR REPLACE INTO unpublished VALUES (?,?,?,?)", rows)
+            self._database.executemany("INSERT OR REPLACE INTO vectors VALUES (?,?,?,?)", rows)
             self._database.execute("COMMIT")
 
     @contextlib.contextmanager
@@ -116,16 +116,16 @@ def _open(path: Path) -> sqlite3.Connection:
     database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
     try:
         # WAL and NORMAL survive a killed process; a power cut may lose the last batch, which is embedded again.
-        # Earlier versions had the table `vectors`.
         database.executescript(
-            "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; DROP TABLE IF EXISTS vectors;"
-            "CREATE TABLE IF NOT EXISTS unpublished"
+            "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; CREATE TABLE IF NOT EXISTS vectors"
             " (model TEXT, text TEXT, vector BLOB, at REAL, PRIMARY KEY (model, text)) WITHOUT ROWID;"
         )
         (found,) = database.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
             raise sqlite3.DatabaseError(found)
-        database.execute("DELETE FROM unpublished WHERE at < ?", (time.time() - _KEPT_FOR,))
+        if "at" not in [column[1] for column in database.execute("PRAGMA table_info(vectors)")]:  # an earlier version's
+            database.execute(f"ALTER TABLE vectors ADD COLUMN at REAL DEFAULT {time.time()}")
+        database.execute("DELETE FROM vectors WHERE at < ?", (time.time() - _KEPT_FOR,))
     except BaseException:
         database.close()
         raise
