@@ -62,7 +62,7 @@ async def test_duplicate_passage_is_quoted_once() -> None:
 
 def of_one_section(second: Mapping[str, float]) -> Task:
     """Two passages of one section that answer equally well, far from each other, with logits of the second's units."""
-    parts = GAZEBO, f"Long {'words ' * 115}stand between.", UNITY
+    parts = GAZEBO, f"Long {'words ' * 155}stand between.", UNITY
     text = "\n\n".join(parts)
     first = chunk("Page", GAZEBO)
     later = chunk("Page", UNITY, text.index(UNITY)).model_copy(update={"chunk_id": "later"})

@@ -124,20 +124,19 @@ class _Cutter:
 
     def _rounded(self, span: range) -> range:
         """Return the span with the rest of its list or table, and the beginning and the rest of its section, each if it
-        still fits and repeats nothing."""
-        first, list_end, end = span.start, span.stop, span.stop
+        still fits. A section is not widened by units that the reader has seen."""
+        list_end = end = span.stop
+        first, topic = span.start, self.units[span.start].topic
         while self._kind(list_end) == self._kind(list_end - 1) in ("item", "row"):
             list_end += 1
-        topic = self.units[span.start].topic
-        while first and self.units[first - 1].topic == topic:
+        while first and self.units[first - 1].topic == topic and self.units[first - 1].start not in self._seen:
             first -= 1
-        while end < len(self.units) and self.units[end].topic == topic:
+        while end < len(self.units) and self.units[end].topic == topic and self.units[end].start not in self._seen:
             end += 1
-        for wider in (range(span.start, list_end), range(first, span.stop), range(first, end)):
-            more = range(min(span.start, wider.start), max(span.stop, wider.stop))
-            new = (self.units[at].start for at in more if at not in span)
-            if self._fits(more, WHOLE) and not self._announces(more[-1]) and self._seen.isdisjoint(new):
-                span = more
+        for start, stop in ((span.start, list_end), (first, span.stop), (first, end)):
+            wider = range(min(span.start, start), max(span.stop, stop))
+            if self._fits(wider, WHOLE) and not self._announces(wider[-1]):
+                span = wider
         return span
 
     def _rank(self, span: range) -> tuple[float, int, int]:
