@@ -304,12 +304,36 @@ def test_braces_in_the_strings_of_expressions_are_text() -> None:
     assert _parts(text, "mdx") == [("paragraph", "Use {name} or a now."), ("paragraph", "End.")]
 
 
-def test_a_wrapped_line_that_begins_with_import_is_text() -> None:
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("A {on && <b>Don't</b>} and it's {x}.\n\nNext {x}.", ["A and it's .", "Next ."]),
+        ("<Foo render={() => <p>It's</p>} /> and that's it.", ["and that's it."]),
+        ("{on && <p>use ` here</p>}\n\nText `code` and {x}.", ["Text `code` and ."]),
+        ("A { is never closed, {x} is.\n\nSee <b>it</b> {y}.", ["A { is never closed, is.", "See it ."]),
+        ("<Code>{'### Hello {a}\\n'}</Code>\n\n{'*a*'} <td>{`b\\`<c>`}</td>", ["### Hello {a}", "*a* b`<c>"]),
+    ],
+)
+def test_expressions_end_at_their_brace(text: str, shown: list[str]) -> None:
+    assert _parts(text, "mdx") == [("paragraph", words) for words in shown]
+
+
+def test_many_unclosed_braces_take_linear_time() -> None:
+    started = time.monotonic()
+    assert _parts("{" * 50_000 + "'{`" * 20_000 + " x", "mdx")
+    assert time.monotonic() - started < 5
+
+
+def test_imports_and_exports_are_known_by_their_syntax() -> None:
     text = (
-        "import A from 'a'\n\nOpen the editor,\nimport the plugin from the package and restart.\n\nexport const b = 1"
+        "# Title\nimport Tabs, { A,\n  B } from '@theme/Tabs';\n\nOpen the editor,\nimport the plugin from the package\n"
+        "export default settings, and restart.\n\n:::note\nimport './a.css'\n\nWords.\n:::\n\nexport const b = 1"
     )
-    shown = "Open the editor, import the plugin from the package and restart."
-    assert _parts(text, "mdx") == [("paragraph", shown)]
+    assert _parts(text, "mdx") == [
+        ("heading", "Title"),
+        ("paragraph", "Open the editor, import the plugin from the package export default settings, and restart."),
+        ("admonition", "Note: Words."),
+    ]
 
 
 def test_two_shell_variables_are_no_formula() -> None:
