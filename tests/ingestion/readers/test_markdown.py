@@ -482,7 +482,7 @@ def test_hugo_shortcodes_with_a_language_are_code() -> None:
     text = (
         "1. Run:\n\n    {{< text bash >}}\n    $ cat <<EOF > f.yaml\n      name: a*b*c\n    ---\n    EOF\n"
         '    {{< /text >}}\n\n1. See:\n\n   {{< text syntax="yaml" snip_id=x >}}\n   a: 1\n   {{< /text >}}\n\n'
-        "{{< text >}}\n```\n{{< /text >}}\n\n{{< hint info >}}\nSome *words*.\n{{< /hint >}}\n\n"
+        "{{< text >}}\n```\n$ a -f {{< file >}}/`b`\n{{< /text >}}\n\n{{< hint info >}}\nSome *words*.\n{{< /hint >}}\n\n"
         '{{< tab go >}}\nMore *words*.\n{{< /tab >}}\n\n{{< quote "c" >}}\nLast *words*.\n{{< /quote >}}'
     )
     assert _parts(text) == [
@@ -490,11 +490,26 @@ def test_hugo_shortcodes_with_a_language_are_code() -> None:
         ("code", "$ cat <<EOF > f.yaml\n  name: a*b*c\n---\nEOF"),
         ("list", "2. See:"),
         ("code", "a: 1"),
-        ("code", "```"),
+        ("code", "```\n$ a -f {file}/`b`"),
         ("admonition", "Hint: Some words."),
         ("paragraph", "go:"),
         ("paragraph", "More words."),
         ("admonition", "Quote: Last words."),
+    ]
+
+
+def test_hugo_shortcodes_with_a_language_and_markdown_inside() -> None:
+    text = (
+        "{{< if-lang python >}}\nInstall **it**.\n\n## Heading\n{{< /if-lang >}}\n\n"
+        "{{< note text >}}\nSome *words*.\n{{< /note >}}\n\n{{< tabpane lang=bash >}}\n"
+        '{{< tab header="Linux" >}}\napt\n{{< /tab >}}\n{{< /tabpane >}}'
+    )
+    assert _parts(text) == [
+        ("paragraph", "Install it."),
+        ("heading", "Heading"),
+        ("admonition", "Note: Some words."),
+        ("paragraph", "Linux:"),
+        ("paragraph", "apt"),
     ]
 
 

@@ -48,8 +48,7 @@ _SETTING = re.compile(r'\{\{[<%]\s*(?:skew|param)\s+"?([\w.-]+)"?[^{}]{0,200}[>%
 _ARGUMENT = re.compile(r'(?:([\w-]+)\s*=\s*)?(?:"((?:[^"\\]|\\.)*)"|`([^`]*)`|([^\s"=`]+))')
 _LINE_START = re.compile(r"[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)?")
 _PAIRED = re.compile(r"\{\{[<%]\s*+(?P<end>/?)\s*+(?P<name>[\w-]++)(?P<rest>(?:(?!\{\{)[\s\S]){0,300}?)[>%]\}\}")
-_TITLED = re.compile(r"\{\{(?:%|<\s*[\w-]+\s*[\"`])")  # has Markdown inside, or its first argument is in quotes
-_LABELS = {"tab", "details", "expand", "accordion"}  # their content is Markdown below a label
+_CODE = {"code", "codeblock", "code-block"}
 _HEADINGS = {  # texts of the `heading` shortcode in the documentation of Kubernetes
     "cleanup": "Cleaning up",
     "objectives": "Objectives",
@@ -137,11 +136,12 @@ def programs(text: str) -> Iterator[tuple[bool, str]]:
 
 def _rewrite_verbatim(text: str) -> str:
     """Rewrite the shortcodes with verbatim content: comments are removed, code becomes fenced. A shortcode is code if
-    an argument names a programming language in one of its uses on the page."""
+    its name says so (`text` and `console` are languages too) and an argument names a language in one of its uses on the
+    page; others with a language, such as conditions and tabs, have Markdown inside."""
     tags = list(_PAIRED.finditer(text))
     closed = {tag["name"]: tag.start() for tag in tags if tag["end"]}  # the last time
-    coded = {tag["name"] for tag in tags if _TITLED.match(tag[0]) is None and _language(tag["rest"]) in _languages()}
-    verbatim = {"comment", "highlight", "mermaid"} | (coded - _LABELS)
+    coded = {tag["name"] for tag in tags if _language(tag["rest"]) in _languages()} & (_CODE | _languages())
+    verbatim = {"comment", "highlight", "mermaid"} | coded
     done, place = [], 0
     begin: re.Match[str] | None = None
     for tag in tags:
@@ -152,7 +152,7 @@ def _rewrite_verbatim(text: str) -> str:
         elif tag["end"] and name == begin["name"]:
             done.append(text[place : begin.start()])
             if name != "comment":
-                code = dedent(text[begin.end() : tag.start()]).strip("\n")
+                code = _SHORTCODE.sub(_inside_code, dedent(text[begin.end() : tag.start()])).strip("\n")
                 language = "mermaid" if name == "mermaid" else _language(begin["rest"])
                 done.append(_own_line(begin, fences.fenced(code, language)))
             begin, place = None, tag.end()
@@ -171,6 +171,13 @@ def _languages() -> frozenset[str]:
     return frozenset(("plain", "plaintext", *known))
 
 
+def _inside_code(match: re.Match[str]) -> str:
+    """The text of a shortcode in code; its name if the value is not known."""
+    if match["program"] or match["end"]:
+        return match["program"] or ""
+    return _value(match["name"].lower(), _arguments(match["rest"])) or f"{{{match['name']}}}"
+
+
 def _shortcode(match: re.Match[str]) -> str:
     if match["program"]:
         return match["program"]
@@ -180,8 +187,8 @@ def _shortcode(match: re.Match[str]) -> str:
         return _own_line(match, LineMark("end") if match["end"] else opening(kind, given.get("title", "")))
     if match["end"]:
         return ""
-    if name in _LABELS:
-        label = given.get("name") or given.get("summary") or given.get("title") or given.get("0", "")
+    if name in ("tab", "details", "expand", "accordion"):
+        label = next(filter(None, map(given.get, ("name", "header", "summary", "title", "0"))), "")
         return _own_line(match, LineMark("label", label))
     if name == "card":
         return _own_line(match, _linked(given), "\n")  # in an HTML element, Markdown begins after an empty line
