@@ -326,8 +326,8 @@ def test_many_unclosed_braces_take_linear_time() -> None:
 
 def test_imports_and_exports_are_known_by_their_syntax() -> None:
     text = (
-        "# Title\nimport Tabs, { A,\n  B } from '@theme/Tabs';\n\nOpen the editor,\nimport the plugin from the package\n"
-        "export default settings, and restart.\n\n:::note\nimport './a.css'\n\nWords.\n:::\n\nexport const b = 1"
+        "# Title\nimport Tabs, { A,\n  B } from '@theme/Tabs';\n\nOpen the editor,\nimport the plugin from the package"
+        "\nexport default settings, and restart.\n\n:::note\nimport './a.css'\n\nWords.\n:::\n\nexport const b = 1"
     )
     assert _parts(text, "mdx") == [
         ("heading", "Title"),
@@ -340,6 +340,32 @@ def test_two_shell_variables_are_no_formula() -> None:
     text = "Set $FOO to [the value](https://x.org) and **never** $BAR, $HOME/$USER or $x+1$."
     assert _parts(text) == [("paragraph", "Set $FOO to the value and never $BAR, $HOME/$USER or $x+1$.")]
     assert _marks(text)[0] == ("link", "the value", "https://x.org")
+
+
+def test_preformatted_html_in_other_blocks_is_not_changed() -> None:
+    assert _parts("1. one\n\n   <div><pre>\n   a:\n\n     b:\n\n   - c\n   </pre></div>\n\n   more\n2. two") == [
+        ("list", "1. one"),
+        ("code", "a:\n\n  b:\n\n- c"),
+        ("paragraph", "more"),
+        ("list", "2. two"),
+    ]
+    assert _parts("> [!NOTE]\n> <div><pre>\n> x\n>\n> > y\n> </pre></div>\n>\n> still.\n\nAfter.") == [
+        ("admonition", "Note:"),
+        ("code", "x\n\n> y"),
+        ("paragraph", "still."),
+        ("paragraph", "After."),
+    ]
+    assert _parts(":::note\n<div>\n<pre>\na\n\n:::tip\nx\n:::\n</pre>\n</div>\n\n`<pre>`\n:::", "mdx") == [
+        ("admonition", "Note:"),
+        ("code", "a\n\n:::tip\nx\n:::"),
+        ("paragraph", "`<pre>`"),
+    ]
+
+
+def test_many_unclosed_pre_take_linear_time() -> None:
+    started = time.monotonic()
+    assert _parts("- <div><pre>x\n\n" * 10_000 + "<pre>a</pre>")
+    assert time.monotonic() - started < 8
 
 
 def test_a_value_with_the_word_hidden_hides_nothing() -> None:
@@ -482,7 +508,8 @@ def test_hugo_shortcodes_with_a_language_are_code() -> None:
     text = (
         "1. Run:\n\n    {{< text bash >}}\n    $ cat <<EOF > f.yaml\n      name: a*b*c\n    ---\n    EOF\n"
         '    {{< /text >}}\n\n1. See:\n\n   {{< text syntax="yaml" snip_id=x >}}\n   a: 1\n   {{< /text >}}\n\n'
-        "{{< text >}}\n```\n$ a -f {{< file >}}/`b`\n{{< /text >}}\n\n{{< hint info >}}\nSome *words*.\n{{< /hint >}}\n\n"
+        "{{< text >}}\n```\n$ a -f {{< file >}}/`b`\n{{< /text >}}\n\n"
+        "{{< hint info >}}\nSome *words*.\n{{< /hint >}}\n\n"
         '{{< tab go >}}\nMore *words*.\n{{< /tab >}}\n\n{{< quote "c" >}}\nLast *words*.\n{{< /quote >}}'
     )
     assert _parts(text) == [

@@ -248,10 +248,11 @@ _Open = tuple[int, LineMark | None]  # an open MkDocs block: the indent of its b
 
 def _rewrite_lines(text: str) -> Iterator[str]:
     indented: list[_Open] = []
-    fence, fence_depth = "", 0
+    fence, fence_depth = "", 0  # the line that ends the open code, and its indent
     options: re.Pattern[str] | None = None  # pattern of the option lines after a block's name
     defined = _defined(text)
-    for raw in text.split("\n"):
+    last_pre = text.count("\n", 0, fences.last_pre(text) + 1)
+    for place, raw in enumerate(text.split("\n")):
         line = raw.expandtabs(4) if indented else raw
         bare = line.lstrip(" ")
         depth = len(line) - len(bare)
@@ -273,6 +274,9 @@ def _rewrite_lines(text: str) -> Iterator[str]:
         elif begin := _opens(line):
             fence, fence_depth = begin[1], begin.start(1)
             yield line
+        elif place < last_pre and line.lstrip(" \t>*+-").startswith("<") and fences.leaves_pre_open(line):
+            fence, fence_depth = "</pre>", len(line)
+            yield line
         elif sign := _block_mark(bare):
             yield line[: len(line) - len(bare)] + str(sign)
             if bare[0] not in ":/":
@@ -292,6 +296,8 @@ def _opens(line: str) -> re.Match[str] | None:
 
 
 def _closes(line: str, fence: str) -> bool:
+    if fence == "</pre>":
+        return "</pre" in line.lower()
     bare = line.strip(" >\t")
     return bare.startswith(fence) and not bare.strip(fence[0])
 

@@ -12,7 +12,7 @@ from textwrap import dedent
 from typing import Any
 
 from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock
+from markdown_it.rules_block import StateBlock, html_block
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
@@ -129,6 +129,27 @@ def _mark_rule(state: StateBlock, line: int, end: int, silent: bool) -> bool:
     return True
 
 
+def _html_rule(state: StateBlock, line: int, end: int, silent: bool) -> bool:
+    """Read a block of HTML like markdown-it's rule, but not only to a blank line inside of a `<pre>`."""
+    if not html_block(state, line, end, silent):
+        return False
+    while not silent and state.line < end and state.bMarks[state.line] <= state.env.get("last_pre", -1):
+        block = state.tokens[-1]
+        if not fences.leaves_pre_open(block.content):
+            break
+        begin, in_pre = state.line, True
+        while state.line < end and (in_pre or not state.isEmpty(state.line)):
+            if not state.isEmpty(state.line) and state.sCount[state.line] < state.blkIndent:
+                break
+            in_pre = in_pre and "</pre" not in state.src[state.bMarks[state.line] : state.eMarks[state.line]].lower()
+            state.line += 1
+        if state.line == begin:
+            break
+        block.content += state.getLines(begin, state.line, state.blkIndent, True)
+        block.map = [line, state.line]
+    return True
+
+
 def _inline_rule(state: StateCore) -> None:
     """Parse inline markup like markdown-it's rule, but keep very long paragraphs as plain text."""
     for token in state.tokens:
@@ -176,6 +197,7 @@ def _parser(jsx: bool, generator: Generator) -> MarkdownIt:
 
         parser.use(gfm_autolink_plugin)
     parser.block.ruler.before("code", "mark", _mark_rule, {"alt": ["paragraph", "reference", "blockquote", "list"]})
+    parser.block.ruler.at("html_block", _html_rule, {"alt": ["paragraph", "reference", "blockquote"]})
     parser.core.ruler.at("inline", _inline_rule)
     if jsx:  # indented text in a component is not code
         parser.disable("code")
@@ -218,24 +240,13 @@ class _Reading:
             text = "".join(piece if code else myst.prepared(piece) for code, piece in dialects.programs(text))
         env = self._inner_env() if self._depth else self._env
         text = dialects.rewrite(text, self._settings)
-        lines = text.split("\n")
-        closes = max((place for place, line in enumerate(lines) if "</pre" in line.lower()), default=-1)
-        read = 0  # lines of HTML that have been read
+        env["last_pre"] = fences.last_pre(text)
         tokens = _parser(self._jsx, generator).parse(text, env)
         for place, token in enumerate(tokens):
-            first, last = token.map or (0, 0)
-            if last and first > closes:
-                self._html.end_pre()
-            if last and self._html.in_pre:  # a blank line ends a block of HTML, but not a <pre>
-                if token.type in ("html_block", "inline", "fence", "code_block"):
-                    self._html.block("\n".join((*lines[read:last], "")))
-                    read = last
-            elif token.type == "html_block":
+            if token.type == "html_block":
                 self._html.block(token.content)
-                read = last
             elif not self._html.hiding:
                 self._token(token, tokens, place)
-        self._html.end_pre()
 
     def _inner_env(self) -> dict[str, Any]:
         """The link and footnote definitions of the page, for parsing the text of a directive."""
