@@ -301,7 +301,7 @@ def test_only_attribute_lists_are_left_out_of_braces() -> None:
 
 def test_braces_in_the_strings_of_expressions_are_text() -> None:
     text = "Use {'{'}name{\"}\"} or {`a`}{'b' + 'c'}{/* it's } */} now.\n\n<p>{ok && <b>Don't {x}</b>}End.</p>"
-    assert _parts(text, "mdx") == [("paragraph", "Use {name} or a now."), ("paragraph", "End.")]
+    assert _parts(text, "mdx") == [("paragraph", "Use {name} or abc now."), ("paragraph", "End.")]
 
 
 @pytest.mark.parametrize(
@@ -311,7 +311,10 @@ def test_braces_in_the_strings_of_expressions_are_text() -> None:
         ("<Foo render={() => <p>It's</p>} /> and that's it.", ["and that's it."]),
         ("{on && <p>use ` here</p>}\n\nText `code` and {x}.", ["Text `code` and ."]),
         ("A { is never closed, {x} is.\n\nSee <b>it</b> {y}.", ["A { is never closed, is.", "See it ."]),
-        ("<Code>{'### Hello {a}\\n'}</Code>\n\n{'*a*'} <td>{`b\\`<c>`}</td>", ["### Hello {a}", "*a* b`<c>"]),
+        (
+            "<Code>{'### Hello \\u007Ba}' +\n '\\n'}</Code>\n\n{'*a*'} <td>{`b\\`<c>`}</td>",
+            ["### Hello {a}", "*a* b`<c>"],
+        ),
     ],
 )
 def test_expressions_end_at_their_brace(text: str, shown: list[str]) -> None:
@@ -334,6 +337,20 @@ def test_imports_and_exports_are_known_by_their_syntax() -> None:
         ("paragraph", "Open the editor, import the plugin from the package export default settings, and restart."),
         ("admonition", "Note: Words."),
     ]
+
+
+def test_lists_of_attributes_at_the_end_of_a_block_are_left_out_after_an_element() -> None:
+    table = "| **b** foo { .right } | h |\n|---|---|\n| a | b |"
+    text = f"- **Bold** text {{ .x }}\n- `c`{{ .y }} then (1) {{ .annotate }}\n\n{table}"
+    assert _parts(text, anchors="mkdocs") == [
+        ("list", "- Bold text\n- `c` then (1)"),
+        ("table", "| b foo | h |\n| --- | --- |\n| a | b |"),
+    ]
+
+
+def test_formulas_next_to_letters_are_kept() -> None:
+    text = "The $n$th of $a\\{b\\}$s and $x^*y^*$s; 其中$x_1*y_1$和$x_2*y_2$是"
+    assert _parts(text) == [("paragraph", text)]
 
 
 def test_two_shell_variables_are_no_formula() -> None:

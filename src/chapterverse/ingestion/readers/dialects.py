@@ -103,10 +103,11 @@ def _with_listings(text: str) -> str:
 def _without_objects(line: str, defined: set[str]) -> str:
     """Replace references to objects (`[text][package.Name]`), which only a plug-in of MkDocs can resolve, by their
     text. References that are defined on the page are kept."""
-    return _OBJECT.sub(lambda found: found[0] if _label(found[2] or found[1]) in defined else found[1], line)
+    return _OBJECT.sub(lambda found: found[0] if label_of(found[2] or found[1]) in defined else found[1], line)
 
 
-def _label(text: str) -> str:
+def label_of(text: str) -> str:
+    """The text of a reference's label as CommonMark compares it."""
     return " ".join(text.casefold().split())
 
 
@@ -314,7 +315,7 @@ def _left_blocks(indented: list[_Open], depth: int, fence: str) -> Iterator[str]
 
 def _defined(text: str) -> set[str]:
     """The labels of link definitions."""
-    return {_label(label) for label in _DEFINED.findall(text)} if "][" in text else set()
+    return {label_of(name) for name in _DEFINED.findall(text)} if "][" in text else set()
 
 
 def _repaired(line: str, defined: set[str]) -> str:

@@ -32,11 +32,12 @@ _TOKEN = re.compile(
 )
 _FENCE = re.compile(r"[ \t]*+(`{3,}+|~{3,}+)(.*)")
 _INSIDE_TAG = re.compile(r"[^<>{}\"'`]++|\"[^\"]*\"|'[^']*'|`[^`]*`")
-_STRING = re.compile(r"\{\s*(['\"`])((?:(?!\1|\$\{)[^\\]|\\.)*+)\1\s*\}", re.DOTALL)
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|`(?:(?!\$\{)[^`\\]|\\.)*+`""", re.DOTALL)
+_STRING = re.compile(rf"\{{\s*(?:{_QUOTED.pattern})(?:\s*\+\s*(?:{_QUOTED.pattern}))*+\s*\}}", re.DOTALL)
 _BRACE = re.compile(  # or an expression or escape with braces that do not count
     rf"{_STRING.pattern}|\{{/\*[\s\S]{{0,1000}}?\*/\s*\}}|\\.|[{{}}]", re.DOTALL
 )
-_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:u00([2-7][0-9a-fA-F])|(.))", re.DOTALL)  # of ASCII: others may be private
 _SYNTAX = re.compile(r"[!-/:-@\[-`{-~\n]")  # may have a meaning in Markdown
 _ATTRIBUTE = re.compile(
     r"""(?<![\w-])([\w-]++)\s*+=\s*+(?:"([^"]*)"|'([^']*)'|\{\s*(?:require\(|useBaseUrl\()?\s*["'`]([^"'`{}]*)["'`][^{}]{0,40}\})"""
@@ -147,7 +148,7 @@ class _Stripper:
             self._put("{")
             return start + 1
         if literal := _STRING.fullmatch(self._text, start, end):
-            self._put(_SYNTAX.sub(lambda sign: f"&#{ord(sign[0])};", _value(literal)))
+            self._put(_SYNTAX.sub(lambda sign: f"&#{ord(sign[0])};", _value(literal[0])))
         return end
 
     def _tag(self, token: re.Match[str]) -> int:
@@ -247,8 +248,8 @@ class _Stripper:
             return start
         given = {key: next(filter(None, values), "") for key, *values in _ATTRIBUTE.findall(rest)}
         inner = self._text[start:end].strip()
-        if literal := _STRING.fullmatch(inner) or re.fullmatch(r"\{\s*(`)([^`]*)`\s*\}", inner):
-            code = _value(literal)
+        if literal := _STRING.fullmatch(inner) or re.fullmatch(r"\{\s*`[^`]*`\s*\}", inner):
+            code = _value(literal[0])
         else:
             included = self._open(inner.strip("{} \t\n"))
             code = included.text if included else "" if inner.startswith("{") else inner
@@ -272,9 +273,13 @@ def _closed(text: str) -> dict[int, int]:
     return {start: end for start, end in ends.items() if end - start <= _MAX_EXPRESSION}
 
 
-def _value(string: re.Match[str]) -> str:
-    """The value of a string of JavaScript."""
-    return _ESCAPE.sub(lambda escape: {"n": "\n", "t": "\t"}.get(escape[1], escape[1]), string[2])
+def _value(expression: str) -> str:
+    """The value of strings of JavaScript."""
+
+    def said(escape: re.Match[str]) -> str:
+        return chr(int(escape[1], 16)) if escape[1] else {"n": "\n", "t": "\t"}.get(escape[2], escape[2])
+
+    return "".join(_ESCAPE.sub(said, string[1:-1]) for string in _QUOTED.findall(expression))
 
 
 def _image(given: dict[str, str]) -> str:
