@@ -27,6 +27,7 @@ def book(tmp_path: Path) -> Path:
         "// ANCHOR: two\nfn main() {\n# hidden\n    go();\n}\n// ANCHOR_END: two\nfn other() {}\n"
     )
     (root / "src/z.ts").write_text("let a\n// #region part\nlet b\n// #endregion part\n")
+    (root / "src/w.ts").write_text("// #region part\nlet b\n// #endregion\nlet secret\n")
     (root / "docs/parts/p.md").write_text("---\ntitle: part\n---\nIncluded *prose*.\n")
     return root
 
@@ -56,6 +57,7 @@ def parts_of(
         ("mdbook", "```md\n\\{{#include ../src/y.rs}}\n```", "{{#include ../src/y.rs}}"),
         ("vitepress", "<<< @/../src/z.ts#part{ts}", "let b"),
         ("vitepress", "<<< ../src/z.ts{3}", "let a\nlet b"),
+        ("vitepress", "<<< ../src/w.ts#part{ts}", "let b"),
         ("hugo", '{{% code_sample file="../src/x.py" %}}', "a = 1\nb = 2\nc = 3"),
     ],
 )

@@ -94,7 +94,10 @@ def test_links_without_a_base_url_stay_inside_the_folder(root: Path) -> None:
     assert found.resolve("use.mdx#x") == "book/guide/use.mdx#x"
     assert found.resolve("../../../etc/passwd") == found.resolve("gone.md") == ""
     assert found.resolve("/logo.svg") == found.resolve("@site/static/logo.svg") == "book/static/logo.svg"
-    assert resolver(root, "docusaurus").resolve("@site/static/logo.svg") == "https://example.org/logo.svg"
+    site = resolver(root, "docusaurus")
+    assert site.resolve("@site/static/logo.svg") == "https://example.org/logo.svg"
+    for name in ("static-hosting", "static/use"):
+        assert site.resolve(f"@site/docs/{name}.mdx") == f"{BASE}/{name}"
 
 
 def test_slug_is_used_for_the_page_and_for_links_to_it(root: Path) -> None:

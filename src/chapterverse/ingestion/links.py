@@ -77,7 +77,7 @@ class Links:
         if not path:
             return f"{self.url}{query}{anchor}"
         if path.startswith("@site/"):  # Docusaurus: relative to the project; static files are published at its root
-            path = path.removeprefix("@site").removeprefix("/docs").removeprefix("/static")
+            path = re.sub(r"@site(?:/docs|/static)?(?=/)", "", path, count=1)
             target = f"{quote(path)}{query}{anchor}"
         for wanted in self._places(path, tree):
             if found := find_file(tree, wanted):

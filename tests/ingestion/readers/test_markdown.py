@@ -301,21 +301,88 @@ def test_only_attribute_lists_are_left_out_of_braces() -> None:
 
 def test_braces_in_the_strings_of_expressions_are_text() -> None:
     text = "Use {'{'}name{\"}\"} or {`a`}{'b' + 'c'}{/* it's } */} now.\n\n<p>{ok && <b>Don't {x}</b>}End.</p>"
-    assert _parts(text, "mdx") == [("paragraph", "Use {name} or a now."), ("paragraph", "End.")]
+    assert _parts(text, "mdx") == [("paragraph", "Use {name} or abc now."), ("paragraph", "End.")]
 
 
-def test_a_wrapped_line_that_begins_with_import_is_text() -> None:
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("A {on && <b>Don't</b>} and it's {x}.\n\nNext {x}.", ["A and it's .", "Next ."]),
+        ("<Foo render={() => <p>It's</p>} /> and that's it.", ["and that's it."]),
+        ("{on && <p>use ` here</p>}\n\nText `code` and {x}.", ["Text `code` and ."]),
+        ("A { is never closed, {x} is.\n\nSee <b>it</b> {y}.", ["A { is never closed, is.", "See it ."]),
+        (
+            "<Code>{'### Hello \\u007Ba}' +\n '\\n'}</Code>\n\n{'*a*'} <td>{`b\\`<c>`}</td>",
+            ["### Hello {a}", "*a* b`<c>"],
+        ),
+    ],
+)
+def test_expressions_end_at_their_brace(text: str, shown: list[str]) -> None:
+    assert _parts(text, "mdx") == [("paragraph", words) for words in shown]
+
+
+def test_many_unclosed_braces_take_linear_time() -> None:
+    started = time.monotonic()
+    assert _parts("{" * 50_000 + "'{`" * 20_000 + " x", "mdx")
+    assert time.monotonic() - started < 5
+
+
+def test_imports_and_exports_are_known_by_their_syntax() -> None:
     text = (
-        "import A from 'a'\n\nOpen the editor,\nimport the plugin from the package and restart.\n\nexport const b = 1"
+        "# Title\nimport Tabs, { A,\n  B } from '@theme/Tabs';\n\nOpen the editor,\nimport the plugin from the package"
+        "\nexport default settings, and restart.\n\n:::note\nimport './a.css'\n\nWords.\n:::\n\nexport const b = 1"
     )
-    shown = "Open the editor, import the plugin from the package and restart."
-    assert _parts(text, "mdx") == [("paragraph", shown)]
+    assert _parts(text, "mdx") == [
+        ("heading", "Title"),
+        ("paragraph", "Open the editor, import the plugin from the package export default settings, and restart."),
+        ("admonition", "Note: Words."),
+    ]
+
+
+def test_lists_of_attributes_at_the_end_of_a_block_are_left_out_after_an_element() -> None:
+    table = "| **b** foo { .right } | h |\n|---|---|\n| a | b |"
+    text = f"- **Bold** text {{ .x }}\n- `c`{{ .y }} then (1) {{ .annotate }}\n\n{table}"
+    assert _parts(text, anchors="mkdocs") == [
+        ("list", "- Bold text\n- `c` then (1)"),
+        ("table", "| b foo | h |\n| --- | --- |\n| a | b |"),
+    ]
+
+
+def test_formulas_next_to_letters_are_kept() -> None:
+    text = "The $n$th of $a\\{b\\}$s and $x^*y^*$s; 其中$x_1*y_1$和$x_2*y_2$是"
+    assert _parts(text) == [("paragraph", text)]
 
 
 def test_two_shell_variables_are_no_formula() -> None:
     text = "Set $FOO to [the value](https://x.org) and **never** $BAR, $HOME/$USER or $x+1$."
     assert _parts(text) == [("paragraph", "Set $FOO to the value and never $BAR, $HOME/$USER or $x+1$.")]
     assert _marks(text)[0] == ("link", "the value", "https://x.org")
+
+
+def test_preformatted_html_in_other_blocks_is_not_changed() -> None:
+    assert _parts("1. one\n\n   <div><pre>\n   a:\n\n     b:\n\n   - c\n   </pre></div>\n\n   more\n2. two") == [
+        ("list", "1. one"),
+        ("code", "a:\n\n  b:\n\n- c"),
+        ("paragraph", "more"),
+        ("list", "2. two"),
+    ]
+    assert _parts("> [!NOTE]\n> <div><pre>\n> x\n>\n> > y\n> </pre></div>\n>\n> still.\n\nAfter.") == [
+        ("admonition", "Note:"),
+        ("code", "x\n\n> y"),
+        ("paragraph", "still."),
+        ("paragraph", "After."),
+    ]
+    assert _parts(":::note\n<div>\n<pre>\na\n\n:::tip\nx\n:::\n</pre>\n</div>\n\n`<pre>`\n:::", "mdx") == [
+        ("admonition", "Note:"),
+        ("code", "a\n\n:::tip\nx\n:::"),
+        ("paragraph", "`<pre>`"),
+    ]
+
+
+def test_many_unclosed_pre_take_linear_time() -> None:
+    started = time.monotonic()
+    assert _parts("- <div><pre>x\n\n" * 10_000 + "<pre>a</pre>")
+    assert time.monotonic() - started < 8
 
 
 def test_a_value_with_the_word_hidden_hides_nothing() -> None:
@@ -458,7 +525,8 @@ def test_hugo_shortcodes_with_a_language_are_code() -> None:
     text = (
         "1. Run:\n\n    {{< text bash >}}\n    $ cat <<EOF > f.yaml\n      name: a*b*c\n    ---\n    EOF\n"
         '    {{< /text >}}\n\n1. See:\n\n   {{< text syntax="yaml" snip_id=x >}}\n   a: 1\n   {{< /text >}}\n\n'
-        "{{< text >}}\n```\n{{< /text >}}\n\n{{< hint info >}}\nSome *words*.\n{{< /hint >}}\n\n"
+        "{{< text >}}\n```\n$ a -f {{< file >}}/`b`\n{{< /text >}}\n\n"
+        "{{< hint info >}}\nSome *words*.\n{{< /hint >}}\n\n"
         '{{< tab go >}}\nMore *words*.\n{{< /tab >}}\n\n{{< quote "c" >}}\nLast *words*.\n{{< /quote >}}'
     )
     assert _parts(text) == [
@@ -466,11 +534,26 @@ def test_hugo_shortcodes_with_a_language_are_code() -> None:
         ("code", "$ cat <<EOF > f.yaml\n  name: a*b*c\n---\nEOF"),
         ("list", "2. See:"),
         ("code", "a: 1"),
-        ("code", "```"),
+        ("code", "```\n$ a -f {file}/`b`"),
         ("admonition", "Hint: Some words."),
         ("paragraph", "go:"),
         ("paragraph", "More words."),
         ("admonition", "Quote: Last words."),
+    ]
+
+
+def test_hugo_shortcodes_with_a_language_and_markdown_inside() -> None:
+    text = (
+        "{{< if-lang python >}}\nInstall **it**.\n\n## Heading\n{{< /if-lang >}}\n\n"
+        "{{< note text >}}\nSome *words*.\n{{< /note >}}\n\n{{< tabpane lang=bash >}}\n"
+        '{{< tab header="Linux" >}}\napt\n{{< /tab >}}\n{{< /tabpane >}}'
+    )
+    assert _parts(text) == [
+        ("paragraph", "Install it."),
+        ("heading", "Heading"),
+        ("admonition", "Note: Some words."),
+        ("paragraph", "Linux:"),
+        ("paragraph", "apt"),
     ]
 
 

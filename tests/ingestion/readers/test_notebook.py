@@ -48,6 +48,18 @@ def test_what_a_cell_leaves_open_ends_with_it() -> None:
     assert kinds == [("code", "x = 0"), ("code", "x = 1"), ("paragraph", "Seen."), ("paragraph", "Half of it.")]
 
 
+def test_links_and_notes_are_defined_in_any_cell() -> None:
+    cells = [
+        _cell("markdown", "---\ntitle: Kites\n---\nSee [docs][D] and a note[^1].\n\n```\nopen"),
+        _cell("markdown", "[d]: https://b.test/d\n[e]: https://b.test/e\n\n[^1]: The note.\n\n    Its end."),
+        _cell("markdown", "[e]: https://b.test/own\n\nAlso [e]."),
+    ]
+    parts = _read({"cells": cells}).parts
+    shown = [plain(part.text) for part in parts]
+    assert shown == ["See docs and a note.", "open", "The note.", "Its end.", "Also e."]
+    assert "https://b.test/d" in parts[0].text and "https://b.test/own" in parts[-1].text
+
+
 def test_notebook_of_version_3() -> None:
     cells = [
         {"cell_type": "heading", "level": 2, "source": "Walk"},

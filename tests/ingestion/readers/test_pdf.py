@@ -143,6 +143,20 @@ def test_footers_that_change_with_the_chapter_are_left_out() -> None:
     assert said == [f"Sheet {word} is about 7 things." for word in chapters]
 
 
+def test_headers_larger_than_the_text_are_left_out() -> None:
+    words = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]
+    text = "A line of the text of this chapter, without any number."
+    pages = [
+        ["12|" + (f"{number} Chapter {word}" if number % 2 else f"{word} {number}"), f"18|About {word}", *[text] * 9]
+        for number, word in enumerate(words, 1)
+    ]
+    pages[2][:2] = ["About the middle.", "18|3 Stones"]
+    parts = read(write_pdf(pages)).parts
+    headings = [part.text for part in parts if part.kind == "heading"]
+    assert headings[:4] == ["About alpha", "About beta", "Page 3: About beta", "3 Stones"]
+    assert headings[4:] == [f"About {word}" for word in words[3:]]
+
+
 def test_a_section_with_the_number_of_its_page_keeps_its_heading() -> None:
     words = ("alpha", "beta", "gamma", "delta", "epsilon")
     pages = [

@@ -1,5 +1,7 @@
 """Plain text: paragraphs, lists and typed headings."""
 
+import time
+
 import pytest
 
 from chapterverse.ingestion.document import Document, Draft, NothingToRead, Unreadable
@@ -125,3 +127,22 @@ def test_steps_keep_their_numbers_around_bullets() -> None:
         "1. Install\n  - on Linux\n  - on Mac\n2. Configure now",
         "5. Run",
     ]
+
+
+def test_steps_and_code_at_the_same_indent_are_apart() -> None:
+    text = "Title\n\nProse.\n\n    1. First do this\n\n    $ make\n\n    $ make install\n\n    2. Then that\n"
+    assert [(part.kind, part.text) for part in read(text).parts][1:] == [
+        ("list", "1. First do this"),
+        ("code", "$ make\n\n$ make install"),
+        ("list", "2. Then that"),
+    ]
+
+
+def test_lists_with_other_digits() -> None:
+    assert read("Title\n\n١. a\n٢. b\n٣. c\n").parts[-1].text == "1. a\n2. b\n3. c"
+
+
+def test_much_code_takes_linear_time() -> None:
+    started = time.monotonic()
+    assert read("Title\n\n" + "    a\n    b\n\n" * 50_000)
+    assert time.monotonic() - started < 5

@@ -534,6 +534,13 @@ def test_files_are_included_from_inside_the_folder_only(tmp_path: Path) -> None:
     ]
 
 
+def test_directives_of_a_page_stay_as_they_are_in_its_includes(tmp_path: Path) -> None:
+    (tmp_path / "part.txt").write_text(".. hook:: compact\n\n   Included.\n")
+    text = ".. include:: part.txt\n\n.. hook:: run(a, b)\n\n   Runs.\n"
+    shown = [part.text for part in _in_folder(tmp_path, "page.rst", text)]
+    assert shown == ["`compact`\nIncluded.", "`run(a, b)`\nRuns."]
+
+
 @pytest.mark.parametrize(
     ("options", "code"),
     [

@@ -48,8 +48,7 @@ _SETTING = re.compile(r'\{\{[<%]\s*(?:skew|param)\s+"?([\w.-]+)"?[^{}]{0,200}[>%
 _ARGUMENT = re.compile(r'(?:([\w-]+)\s*=\s*)?(?:"((?:[^"\\]|\\.)*)"|`([^`]*)`|([^\s"=`]+))')
 _LINE_START = re.compile(r"[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)?")
 _PAIRED = re.compile(r"\{\{[<%]\s*+(?P<end>/?)\s*+(?P<name>[\w-]++)(?P<rest>(?:(?!\{\{)[\s\S]){0,300}?)[>%]\}\}")
-_TITLED = re.compile(r"\{\{(?:%|<\s*[\w-]+\s*[\"`])")  # has Markdown inside, or its first argument is in quotes
-_LABELS = {"tab", "details", "expand", "accordion"}  # their content is Markdown below a label
+_CODE = {"code", "codeblock", "code-block"}
 _HEADINGS = {  # texts of the `heading` shortcode in the documentation of Kubernetes
     "cleanup": "Cleaning up",
     "objectives": "Objectives",
@@ -104,10 +103,11 @@ def _with_listings(text: str) -> str:
 def _without_objects(line: str, defined: set[str]) -> str:
     """Replace references to objects (`[text][package.Name]`), which only a plug-in of MkDocs can resolve, by their
     text. References that are defined on the page are kept."""
-    return _OBJECT.sub(lambda found: found[0] if _label(found[2] or found[1]) in defined else found[1], line)
+    return _OBJECT.sub(lambda found: found[0] if label_of(found[2] or found[1]) in defined else found[1], line)
 
 
-def _label(text: str) -> str:
+def label_of(text: str) -> str:
+    """The text of a reference's label as CommonMark compares it."""
     return " ".join(text.casefold().split())
 
 
@@ -137,11 +137,12 @@ def programs(text: str) -> Iterator[tuple[bool, str]]:
 
 def _rewrite_verbatim(text: str) -> str:
     """Rewrite the shortcodes with verbatim content: comments are removed, code becomes fenced. A shortcode is code if
-    an argument names a programming language in one of its uses on the page."""
+    its name says so (`text` and `console` are languages too) and an argument names a language in one of its uses on the
+    page; others with a language, such as conditions and tabs, have Markdown inside."""
     tags = list(_PAIRED.finditer(text))
     closed = {tag["name"]: tag.start() for tag in tags if tag["end"]}  # the last time
-    coded = {tag["name"] for tag in tags if _TITLED.match(tag[0]) is None and _language(tag["rest"]) in _languages()}
-    verbatim = {"comment", "highlight", "mermaid"} | (coded - _LABELS)
+    coded = {tag["name"] for tag in tags if _language(tag["rest"]) in _languages()} & (_CODE | _languages())
+    verbatim = {"comment", "highlight", "mermaid"} | coded
     done, place = [], 0
     begin: re.Match[str] | None = None
     for tag in tags:
@@ -152,7 +153,7 @@ def _rewrite_verbatim(text: str) -> str:
         elif tag["end"] and name == begin["name"]:
             done.append(text[place : begin.start()])
             if name != "comment":
-                code = dedent(text[begin.end() : tag.start()]).strip("\n")
+                code = _SHORTCODE.sub(_inside_code, dedent(text[begin.end() : tag.start()])).strip("\n")
                 language = "mermaid" if name == "mermaid" else _language(begin["rest"])
                 done.append(_own_line(begin, fences.fenced(code, language)))
             begin, place = None, tag.end()
@@ -171,6 +172,13 @@ def _languages() -> frozenset[str]:
     return frozenset(("plain", "plaintext", *known))
 
 
+def _inside_code(match: re.Match[str]) -> str:
+    """The text of a shortcode in code; its name if the value is not known."""
+    if match["program"] or match["end"]:
+        return match["program"] or ""
+    return _value(match["name"].lower(), _arguments(match["rest"])) or f"{{{match['name']}}}"
+
+
 def _shortcode(match: re.Match[str]) -> str:
     if match["program"]:
         return match["program"]
@@ -180,8 +188,8 @@ def _shortcode(match: re.Match[str]) -> str:
         return _own_line(match, LineMark("end") if match["end"] else opening(kind, given.get("title", "")))
     if match["end"]:
         return ""
-    if name in _LABELS:
-        label = given.get("name") or given.get("summary") or given.get("title") or given.get("0", "")
+    if name in ("tab", "details", "expand", "accordion"):
+        label = next(filter(None, map(given.get, ("name", "header", "summary", "title", "0"))), "")
         return _own_line(match, LineMark("label", label))
     if name == "card":
         return _own_line(match, _linked(given), "\n")  # in an HTML element, Markdown begins after an empty line
@@ -241,10 +249,11 @@ _Open = tuple[int, LineMark | None]  # an open MkDocs block: the indent of its b
 
 def _rewrite_lines(text: str) -> Iterator[str]:
     indented: list[_Open] = []
-    fence, fence_depth = "", 0
+    fence, fence_depth = "", 0  # the line that ends the open code, and its indent
     options: re.Pattern[str] | None = None  # pattern of the option lines after a block's name
     defined = _defined(text)
-    for raw in text.split("\n"):
+    last_pre = text.count("\n", 0, fences.last_pre(text) + 1)
+    for place, raw in enumerate(text.split("\n")):
         line = raw.expandtabs(4) if indented else raw
         bare = line.lstrip(" ")
         depth = len(line) - len(bare)
@@ -266,6 +275,9 @@ def _rewrite_lines(text: str) -> Iterator[str]:
         elif begin := _opens(line):
             fence, fence_depth = begin[1], begin.start(1)
             yield line
+        elif place < last_pre and line.lstrip(" \t>*+-").startswith("<") and fences.leaves_pre_open(line):
+            fence, fence_depth = "</pre>", len(line)
+            yield line
         elif sign := _block_mark(bare):
             yield line[: len(line) - len(bare)] + str(sign)
             if bare[0] not in ":/":
@@ -285,6 +297,8 @@ def _opens(line: str) -> re.Match[str] | None:
 
 
 def _closes(line: str, fence: str) -> bool:
+    if fence == "</pre>":
+        return "</pre" in line.lower()
     bare = line.strip(" >\t")
     return bare.startswith(fence) and not bare.strip(fence[0])
 
@@ -301,7 +315,7 @@ def _left_blocks(indented: list[_Open], depth: int, fence: str) -> Iterator[str]
 
 def _defined(text: str) -> set[str]:
     """The labels of link definitions."""
-    return {_label(label) for label in _DEFINED.findall(text)} if "][" in text else set()
+    return {label_of(name) for name in _DEFINED.findall(text)} if "][" in text else set()
 
 
 def _repaired(line: str, defined: set[str]) -> str:

@@ -15,6 +15,17 @@ _CODE_MARK = re.compile(
     r"(?<![ \t])[ \t]*+(?://|#|<!--|/\*|--|;)[ \t]*+\[!code [^\[\]\n]*+\][ \t]*+(?:-->|\*/)?[ \t]*+$", re.MULTILINE
 )
 _HIDDEN_RUST = re.compile(r"[ \t]*#(?:[ \t].*)?")
+_PRE = re.compile(r"<(/?)pre(?=[\s>])", re.IGNORECASE)
+
+
+def leaves_pre_open(html: str) -> bool:
+    """Whether a `<pre>` begins in some HTML and does not end in it."""
+    return _PRE.findall(html)[-1:] == [""]
+
+
+def last_pre(text: str) -> int:
+    """The place of the last `</pre>`; -1 if there is none."""
+    return text.lower().rfind("</pre")
 
 
 def describe(info: str) -> tuple[str, str]:

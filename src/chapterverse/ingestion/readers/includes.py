@@ -220,5 +220,5 @@ def _mark_of(line: str) -> tuple[bool, str] | None:
     if "ANCHOR" in line and (found := _ANCHOR.search(line)):
         return not found[1], found[2]
     if "egion" in line and (found := _REGION.fullmatch(line.strip())):
-        return not found[1], found[2]
+        return not found[1], found[2] or ""
     return None

@@ -5,14 +5,14 @@ Converts markdown-it's tokens to the parts of a page. Files are included only th
 
 import posixpath
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from textwrap import dedent
 from typing import Any
 
 from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock
+from markdown_it.rules_block import StateBlock, html_block
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
@@ -46,6 +46,10 @@ _BOX = re.compile(r"\[([ xX])\]\s+")  # of a task, at the start of a list item
 _ADMONISH = re.compile(r"""admonish(?:[ \t]++(\w++)(?![=\w]))?(?:[ \t]++title=["']([^"']*+)["'])?[^\n]*+""")  # mdBook
 _DIRECTIVE = re.compile(r"\{([\w:.-]++)\}\s*+(.*)")
 _OPTIONS = re.compile(r"---\n[\s\S]*?\n---\n|(?:[ \t]*:[\w-]+:.*\n?)+")
+_BETWEEN = " /:=,.@+-"  # may be between two variables, and does not end a formula
+_WORD = re.compile(r"\w", re.ASCII)
+_DEFINITION = re.compile(r"^[ ]{0,3}\[([^\[\]\n]{1,300})\]:.*(?:\n+(?:[ ]{4}|\t).*)*", re.MULTILINE)
+_REFERENCE = re.compile(r"\[([^\[\]\n]{1,300})\]")
 _TOC = re.compile(r"\[\[?_?toc_?\]?\]|\$\{toc\}", re.IGNORECASE)
 _ATTRIBUTES = re.compile(
     r"\{:?[ \t]*+(?:(?:[.#][\w:-]++|[\w:-]++=(?:\"[^\"{}]*+\"|'[^'{}]*+'|[^\s\"'{}]++))[ \t]*+)++\}"
@@ -85,13 +89,27 @@ def read_cells(document: Document, cells: Sequence[str | Part]) -> list[Draft]:
     inclusion = Inclusion(document)
     parts: list[Part] = []
     try:
-        for cell in (first, *(cells[1:] if isinstance(cells[0], str) else cells)):
+        for cell in _with_definitions([first, *(cells[1:] if isinstance(cells[0], str) else cells)]):
             parts += [cell] if isinstance(cell, Part) else _Reading(document, inclusion, matter.values).read(cell)
     except RecursionError as error:
         raise Unreadable("nested too deeply") from error
     title = _shown_title(parts, document) or matter.title or _named_title(document)
     slug = slug_in(matter.values, document.path, document.tree.generator if document.tree else "plain")
     return [Draft(title, tuple(parts), number=matter.number, slug=slug)]
+
+
+def _with_definitions(cells: Sequence[str | Part]) -> Iterator[str | Part]:
+    """The cells, each after the definitions of links and notes that it uses and that other cells have."""
+    defined: list[dict[str, str]] = []
+    for cell in cells:
+        text = cell if isinstance(cell, str) and len(cells) > 1 else ""
+        prose = "".join(piece for code, piece in dialects.programs(text) if not code)
+        defined.append({dialects.label_of(found[1]): found[0] for found in _DEFINITION.finditer(prose)})
+    known = {name: text for own in reversed(defined) for name, text in own.items()}  # the first definition counts
+    for cell, own in zip(cells, defined, strict=True):
+        used = map(dialects.label_of, _REFERENCE.findall(cell)) if isinstance(cell, str) and known else ()
+        others = [known[name] for name in dict.fromkeys(used) if name in known and name not in own]
+        yield "\n\n".join((*others, cell)) if isinstance(cell, str) else cell
 
 
 def _shown_title(parts: Sequence[Part], document: Document) -> str:
@@ -129,6 +147,27 @@ def _mark_rule(state: StateBlock, line: int, end: int, silent: bool) -> bool:
     return True
 
 
+def _html_rule(state: StateBlock, line: int, end: int, silent: bool) -> bool:
+    """Read a block of HTML like markdown-it's rule, but not only to a blank line inside of a `<pre>`."""
+    if not html_block(state, line, end, silent):
+        return False
+    while not silent and state.line < end and state.bMarks[state.line] <= state.env.get("last_pre", -1):
+        block = state.tokens[-1]
+        if not fences.leaves_pre_open(block.content):
+            break
+        begin, in_pre = state.line, True
+        while state.line < end and (in_pre or not state.isEmpty(state.line)):
+            if not state.isEmpty(state.line) and state.sCount[state.line] < state.blkIndent:
+                break
+            in_pre = in_pre and "</pre" not in state.src[state.bMarks[state.line] : state.eMarks[state.line]].lower()
+            state.line += 1
+        if state.line == begin:
+            break
+        block.content += state.getLines(begin, state.line, state.blkIndent, True)
+        block.map = [line, state.line]
+    return True
+
+
 def _inline_rule(state: StateCore) -> None:
     """Parse inline markup like markdown-it's rule, but keep very long paragraphs as plain text."""
     for token in state.tokens:
@@ -151,11 +190,11 @@ _dollars = math_inline_dollar(allow_digits=False, allow_double=True)
 
 
 def _math_rule(state: StateInline, silent: bool) -> bool:
-    """Read a formula like the plug-in's rule, but not between words: `$HOME/$USER` has none."""
+    """Read a formula like the plug-in's rule, but not between two variables: `$HOME/$USER` has none."""
     start = state.pos
     found, end = _dollars(state, True), state.pos
     state.pos = start
-    if not found or state.src[start - 1 : start].isalnum() or state.src[end : end + 1].isalnum():
+    if not found or (state.src[end - 2] in _BETWEEN and _WORD.match(state.src, end)):
         return False
     return _dollars(state, silent)
 
@@ -176,6 +215,7 @@ def _parser(jsx: bool, generator: Generator) -> MarkdownIt:
 
         parser.use(gfm_autolink_plugin)
     parser.block.ruler.before("code", "mark", _mark_rule, {"alt": ["paragraph", "reference", "blockquote", "list"]})
+    parser.block.ruler.at("html_block", _html_rule, {"alt": ["paragraph", "reference", "blockquote"]})
     parser.core.ruler.at("inline", _inline_rule)
     if jsx:  # indented text in a component is not code
         parser.disable("code")
@@ -218,24 +258,13 @@ class _Reading:
             text = "".join(piece if code else myst.prepared(piece) for code, piece in dialects.programs(text))
         env = self._inner_env() if self._depth else self._env
         text = dialects.rewrite(text, self._settings)
-        lines = text.split("\n")
-        closes = max((place for place, line in enumerate(lines) if "</pre" in line.lower()), default=-1)
-        read = 0  # lines of HTML that have been read
+        env["last_pre"] = fences.last_pre(text)
         tokens = _parser(self._jsx, generator).parse(text, env)
         for place, token in enumerate(tokens):
-            first, last = token.map or (0, 0)
-            if last and first > closes:
-                self._html.end_pre()
-            if last and self._html.in_pre:  # a blank line ends a block of HTML, but not a <pre>
-                if token.type in ("html_block", "inline", "fence", "code_block"):
-                    self._html.block("\n".join((*lines[read:last], "")))
-                    read = last
-            elif token.type == "html_block":
+            if token.type == "html_block":
                 self._html.block(token.content)
-                read = last
             elif not self._html.hiding:
                 self._token(token, tokens, place)
-        self._html.end_pre()
 
     def _inner_env(self) -> dict[str, Any]:
         """The link and footnote definitions of the page, for parsing the text of a directive."""
@@ -356,8 +385,8 @@ class _Reading:
             return text
         if before in ("code_inline", "image") or before.endswith("_close"):
             found = _ATTRIBUTES.match(text)
-            return text[found.end() :] if found else text
-        if before == "softbreak" and after in ("softbreak", "") and _ATTRIBUTES.fullmatch(text.strip()):
+            text = text[found.end() :] if found else text
+        elif before == "softbreak" and after in ("softbreak", "") and _ATTRIBUTES.fullmatch(text.strip()):
             return ""
         head, brace, tail = text.rpartition(" {")
         ends = not after and (self._mkdocs or self._generator == "vitepress" or tail.startswith(":"))

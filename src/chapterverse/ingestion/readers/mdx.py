@@ -23,16 +23,22 @@ _TOKEN = re.compile(
     |\{/\*[ \t]*(?P<anchor>\#[\w:.-]+)[ \t]*\*/\}
     |(?P<id>\{\#[\w:.-]+\})
     |(?P<brace>\{)
-    |^(?<![^\s>};`]\n)(?P<module>import\s+(?:['"*{]|[\w$]+[\s,].{0,300}?\bfrom\b)|export\s+(?:default|const|let|var|function|class|async|[{*]))
+    |^(?P<module>import\s+(?:(?:type\s+)?(?:[\w$]+\s*,?\s*)?(?:\*\s+as\s+[\w$]+|\{[^{}'"]{0,1000}\})?\s*\bfrom\s*)?
+            ['"][^'"\n]+['"][ \t]*(?:;|$)
+        |export\s+(?:\{|\*\s|default\s+(?:function|class|async|[({\[]|[\w$.]+(?:\(|;?$))
+            |(?:const|let|var|function|class|async)\b[^\n]*[=({]))
     """,
     re.VERBOSE | re.MULTILINE,
 )
 _FENCE = re.compile(r"[ \t]*+(`{3,}+|~{3,}+)(.*)")
-_BRACE = re.compile(  # or something with braces that do not count
-    r"""[{}]|\\.|'(?:[^'\\\n]|\\.)*+'|"(?:[^"\\\n]|\\.)*+"|`(?:[^`\\]|\\.)*+`|/\*[\s\S]{0,1000}?\*/""", re.DOTALL
-)
 _INSIDE_TAG = re.compile(r"[^<>{}\"'`]++|\"[^\"]*\"|'[^']*'|`[^`]*`")
-_STRING = re.compile(r"\{\s*(['\"`])((?:(?!\1|\$\{)[^\\]|\\.)*+)\1\s*\}", re.DOTALL)
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|`(?:(?!\$\{)[^`\\]|\\.)*+`""", re.DOTALL)
+_STRING = re.compile(rf"\{{\s*(?:{_QUOTED.pattern})(?:\s*\+\s*(?:{_QUOTED.pattern}))*+\s*\}}", re.DOTALL)
+_BRACE = re.compile(  # or an expression or escape with braces that do not count
+    rf"{_STRING.pattern}|\{{/\*[\s\S]{{0,1000}}?\*/\s*\}}|\\.|[{{}}]", re.DOTALL
+)
+_ESCAPE = re.compile(r"\\(?:u00([2-7][0-9a-fA-F])|(.))", re.DOTALL)  # of ASCII: others may be private
+_SYNTAX = re.compile(r"[!-/:-@\[-`{-~\n]")  # may have a meaning in Markdown
 _ATTRIBUTE = re.compile(
     r"""(?<![\w-])([\w-]++)\s*+=\s*+(?:"([^"]*)"|'([^']*)'|\{\s*(?:require\(|useBaseUrl\()?\s*["'`]([^"'`{}]*)["'`][^{}]{0,40}\})"""
 )
@@ -88,6 +94,7 @@ class _Stripper:
         self._text = text
         self._inclusion = inclusion
         self._imports = {found[1]: found["path"] for found in _IMPORTED.finditer(text)}
+        self._closed = _closed(text)
         self._out: list[str] = []
         self._hidden: list[str] = []  # open elements from the outermost hidden one inward
 
@@ -135,21 +142,13 @@ class _Stripper:
             end += 2
         return len(self._text)
 
-    def _closing_brace(self, start: int) -> int | None:
-        depth = 0
-        for brace in _BRACE.finditer(self._text, start, start + _MAX_EXPRESSION):
-            depth += {"{": 1, "}": -1}.get(brace[0], 0)
-            if depth == 0:
-                return brace.end()
-        return None
-
     def _expression(self, start: int) -> int:
-        end = self._closing_brace(start)
+        end = self._closed.get(start)
         if end is None:  # not an expression
-            end = min(start + _MAX_EXPRESSION, len(self._text))
-            self._put(self._text[start:end])
-        elif literal := _STRING.fullmatch(self._text, start, end):
-            self._put(literal[2])
+            self._put("{")
+            return start + 1
+        if literal := _STRING.fullmatch(self._text, start, end):
+            self._put(_SYNTAX.sub(lambda sign: f"&#{ord(sign[0])};", _value(literal[0])))
         return end
 
     def _tag(self, token: re.Match[str]) -> int:
@@ -174,7 +173,7 @@ class _Stripper:
             if self._text.startswith(">", place):
                 return place + 1
             if self._text.startswith("{", place):
-                after = self._closing_brace(place)
+                after = self._closed.get(place)
             else:
                 piece = _INSIDE_TAG.match(self._text, place)
                 after = piece.end() if piece else None
@@ -249,8 +248,8 @@ class _Stripper:
             return start
         given = {key: next(filter(None, values), "") for key, *values in _ATTRIBUTE.findall(rest)}
         inner = self._text[start:end].strip()
-        if literal := _STRING.fullmatch(inner) or re.fullmatch(r"\{\s*(`)([^`]*)`\s*\}", inner):
-            code = literal[2]
+        if literal := _STRING.fullmatch(inner) or re.fullmatch(r"\{\s*`[^`]*`\s*\}", inner):
+            code = _value(literal[0])
         else:
             included = self._open(inner.strip("{} \t\n"))
             code = included.text if included else "" if inner.startswith("{") else inner
@@ -258,6 +257,29 @@ class _Stripper:
             title = f' title="{given["title"]}"' if given.get("title") else ""
             self._put(f"\n\n````{given.get('language', '')}{title}\n{code.strip(chr(10))}\n````\n\n")
         return end + len("</CodeBlock>")
+
+
+def _closed(text: str) -> dict[int, int]:
+    """The end of each expression in braces by its start."""
+    ends: dict[int, int] = {}
+    opened: list[int] = []
+    for brace in _BRACE.finditer(text):
+        if brace[0] == "{":
+            opened.append(brace.start())
+        elif brace[0][0] == "{":
+            ends[brace.start()] = brace.end()
+        elif brace[0] == "}" and opened:
+            ends[opened.pop()] = brace.end()
+    return {start: end for start, end in ends.items() if end - start <= _MAX_EXPRESSION}
+
+
+def _value(expression: str) -> str:
+    """The value of strings of JavaScript."""
+
+    def said(escape: re.Match[str]) -> str:
+        return chr(int(escape[1], 16)) if escape[1] else {"n": "\n", "t": "\t"}.get(escape[2], escape[2])
+
+    return "".join(_ESCAPE.sub(said, string[1:-1]) for string in _QUOTED.findall(expression))
 
 
 def _image(given: dict[str, str]) -> str:

@@ -401,7 +401,8 @@ class MarkedItems:
 
     def item(self, marker: str, text: str) -> None:
         """Add an item with a marker such as `-` or `2.`."""
-        kind, digits = marker.strip().lstrip("0123456789"), "".join(filter(str.isdecimal, marker))
+        digits = "".join(filter(str.isdecimal, marker))
+        kind = marker.strip().removeprefix(digits)
         number = int(digits or 0)
         ordered, kind = bool(digits), f"1{kind}" if digits else kind
         while kind in (known for known, _ in self._open[:-1]):

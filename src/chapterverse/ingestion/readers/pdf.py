@@ -343,11 +343,17 @@ def _edges(page: list[_Line]) -> list[_Line]:
 
 
 def _stamp(page: list[_Line], number: int, heights: Mapping[int, int], levels: Mapping[float, int]) -> _Line | None:
-    """The line with the number of the page: if several lines have this number, it is alone, or at the usual height."""
-    lines = [line for line in _edges(page) if number in _edge_numbers(line.text) and line.size not in levels]
-    return max(
-        lines, key=lambda line: (bool(_PAGE_NUMBER.fullmatch(line.text)), heights[round(line.top)]), default=None
-    )
+    """The line with the number of the page, at a height that other pages have it too. If there are several, it is alone
+    in its line, at the usual height, or in the size of the text."""
+
+    def usual(line: _Line) -> int:
+        return sum(heights[round(line.top) + off] for off in range(-round(_NEAR), round(_NEAR) + 1))
+
+    def likely(line: _Line) -> tuple[bool, int, bool]:
+        return bool(_PAGE_NUMBER.fullmatch(line.text)), usual(line), line.size not in levels
+
+    lines = [line for line in _edges(page) if number in _edge_numbers(line.text) and usual(line) >= _FEWEST]
+    return max(lines, key=likely, default=None)
 
 
 def _without_edges(page: list[_Line], running: set[str], stamp: _Line | None) -> list[_Line]:

@@ -47,13 +47,17 @@ def _blocks(text: str) -> Iterator[list[str]]:
     """Blocks of lines between blank ones, without separators. A list after a line that ends in ":" is a block. Code
     continues after a blank line."""
     blocks: list[list[str]] = []
+    in_code = False
     for block in re.split(r"\n[^\S\n]*\n", text.expandtabs(4)):
         lines = [line.rstrip() for line in block.split("\n") if line.strip()]
         if len(lines) > 2 and _UNDERLINE.fullmatch(lines[0]) and lines[0] == lines[2]:
             del lines[0]  # a heading with a line above and below
-        if lines and blocks and all(_is_code(one) and not _heading(one)[0] for one in (blocks[-1], lines)):
+        if not lines:
+            continue
+        continues, in_code = in_code, _is_code(lines) and not _ITEM.match(lines[0]) and not _heading(lines)[0]
+        if continues and in_code:
             blocks[-1] += ["", *lines]
-        elif lines:
+        else:
             blocks.append(lines)
     for lines in blocks:
         pairs = enumerate([] if _is_code(lines) else pairwise(lines), 1)

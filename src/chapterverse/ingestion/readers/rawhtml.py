@@ -93,13 +93,8 @@ class RawHtml:
         """Whether the current position is inside of a hidden element."""
         return bool(self._hidden)
 
-    @property
-    def in_pre(self) -> bool:
-        """Whether the current position is inside of a `<pre>`."""
-        return self._pre is not None
-
     def block(self, source: str) -> None:
-        """Read a block of HTML. A `<pre>` may continue in the next block."""
+        """Read a block of HTML."""
         place = 0
         tags = list(_TAG.finditer(source))
         controls = _controls(tags)
@@ -109,14 +104,8 @@ class RawHtml:
             if tag["name"]:
                 self._tag(tag["name"].lower(), tag["rest"], bool(tag["end"]), is_control=tag.start() in controls)
         self._write(source[place:])
-        if not self.in_pre:
-            self._flush()
-
-    def end_pre(self) -> None:
-        """Close a `<pre>` that is still open."""
-        if self.in_pre:
-            self._flush()
-            self._pre = None
+        self._flush()
+        self._pre = None
 
     def inline(self, source: str, to: Sentence) -> None:
         """Read an inline tag."""

@@ -106,7 +106,7 @@ def _parse(text: str, around: Surroundings) -> nodes.document:
     text = "\n\n".join([text, *_substitutions(text, given)])
     text, around.tables = large_tables.lift(text)
     text = "\n".join(_broken(line) for line in text.split("\n"))
-    sphinx.prepare(text)
+    sphinx.prepare(text, around)
     settings = copy(_settings())
     settings.surroundings = around
     document = new_document("page", settings)

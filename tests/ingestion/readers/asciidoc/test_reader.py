@@ -64,6 +64,7 @@ def test_title_sections_attributes_and_anchors() -> None:
         ("This text follows its title.\nIt is read.", ["This text follows its title. It is read."]),
         ("Ann Lee; Jo <jo@x.test>\n// no\n:a: 1\nText {a}.", ["Text 1."]),
         ("Ann Lee; Bo van Dyk\nv1.0, 2024\n:a: 1\nText {a}.", ["Text 1."]),
+        ("Ann Lee\nThis is version 2 of the book.", ["This is version 2 of the book."]),
         ("Professor Ann Mary Lee <ann@x.test>\nDecember 2024\nText.\nMore.", ["Text. More."]),
     ],
 )

@@ -52,7 +52,7 @@ _HEADING_ANCHOR = re.compile(r"(?=.*\]\]\Z)(.+?)(?<![ \t])[ \t]++\[\[([^\W\d][\w
 _ATTRIBUTES = re.compile(r"\[(?=[\w{,.#\"'%])(.*)\]|\[\]")
 _NAME = r"[\w{][\w{}.,'’&()-]*+(?: ++[\w{][\w{}.,'’&()-]*+){0,2}"  # at most three words; more are text
 _AUTHORS = re.compile(rf"\A(?:{_NAME}(?:; ++{_NAME})*+(?<!\.)|.*<[^<>\s@]++@[^<>\s]++>.*)")
-_REVISION = re.compile(r"\A(?=.*[\d{])[\w{].*")
+_REVISION = re.compile(r"\A(?=.*[\d{])[\w{].*(?<!\.)")
 _BREAK = re.compile(r"'{3,}|<<<|(?:- ?){2}-|(?:\* ?){2}\*|(?:_ ?){2}_")
 _ADMONITION = re.compile(r"(NOTE|TIP|IMPORTANT|WARNING|CAUTION):[ \t]+")
 _PLACE = re.compile(r"\s*(?:([\w:-]+)[ \t]*=[ \t]*)?(?:\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'|([^,]*))\s*(?:,|$)")

@@ -376,7 +376,7 @@ class _Include(_Body):
 
             document = Document("", included.path.name, "", "markdown", "\n".join(lines).encode(), "sphinx")
             return [read_parts(parts=read(document)[0].parts)]
-        prepare("\n".join(lines))
+        prepare("\n".join(lines), self._around)
         opened = self._around.inclusion.inside(included) if self._around.inclusion else None
         if opened:
             opened.__enter__()
@@ -520,10 +520,13 @@ def _forgiving(name: str) -> type[Directive]:
     return type(kind, (found,), {"option_spec": _AnyOption(found.option_spec or {})})
 
 
-def prepare(text: str) -> None:
-    """Register every directive and role in a text, so that the text of unknown ones is kept."""
+def prepare(text: str, around: Surroundings) -> None:
+    """Register every directive and role in a text, so that the text of unknown ones is kept. Those of the page stay as
+    they are in the files that it includes."""
     objects = {found.lower() for _, found in _DESCRIBES.findall(text)}
-    for name in {found.lower() for found in _DIRECTIVE_NAME.findall(text)} - _directives:
+    names = {found.lower() for found in _DIRECTIVE_NAME.findall(text)} - _directives - around.directives
+    around.directives |= names
+    for name in names:
         if name in english.directives:
             directives.register_directive(name, _forgiving(name))
             _directives.add(name)

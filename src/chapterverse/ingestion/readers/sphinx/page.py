@@ -31,6 +31,7 @@ class Surroundings:
     classes: int = 0  # open class descriptions
     inclusion: Inclusion | None = None
     tables: list[str] = field(default_factory=list)  # removed from the text (`large_tables.py`)
+    directives: set[str] = field(default_factory=set)  # names that are registered for this page
     opened: list[AbstractContextManager[None]] = field(default_factory=list)  # open includes
 
     @property
