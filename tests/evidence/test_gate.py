@@ -641,7 +641,9 @@ async def tank(
 )
 async def test_line_above_code_is_judged_with_the_code(line: str) -> None:
     _, claims, judge = await tank(f"{line.format(HALT)}\n\n{WIPE}\n\nIt gets SIGTERM then [1.1].")
-    assert [claim for claim in claims if "Halt the" in claim] == [joint(HALT if "**" not in line else f"**{HALT}**", WIPE)]
+    assert [claim for claim in claims if "Halt the" in claim] == [
+        joint(HALT if "**" not in line else f"**{HALT}**", WIPE)
+    ]
     assert not [claim for claim in claims if claim.startswith("```")]
     assert any("tank wipe" in text for case in judge.cases for text in case.evidence)
 
@@ -737,3 +739,10 @@ async def test_sentence_is_judged_before_the_paragraph_after_it_is_written() -> 
 
     gate = Gate(evidence(), judge, deadline=asyncio.get_running_loop().time() + 5)
     assert [one async for one in gate.prove(writing())]
+
+
+async def test_line_of_the_book_is_quoted_only_above_its_own_code() -> None:
+    question = "How do I stop the server?"
+    for code, lines in ((STOP, f"Stop the server with:\n\n{STOP}"), (WIPE, WIPE)):
+        shown = await prove(f"{HALT[:-1]} [1.2]:\n\n{code}", evidence_of(TANK, question=question), None)
+        assert re.sub(r"\s*\[\d\]", "", shown.text) == lines

@@ -92,7 +92,8 @@ class Assembly:
         """Add a proven statement for the one that was written, and return what can be shown now."""
         released = self._pass(written)
         proven = self._repaired(proven)
-        if proven.statement.leads or proven.statement.above_code or proven.kind == "frame":
+        announces = proven.statement.above_code and _ANNOUNCES.search(proven.statement.text)
+        if proven.statement.leads or announces or proven.kind == "frame":
             self._waiting.append(_Waiting(proven, written))
             return released
         released += [waiting.proven for waiting in self._waiting if not waiting.lost]

@@ -93,10 +93,11 @@ class _Entry:
     silent: bool = False  # a refusal or a repetition: nothing is lost if it is dropped
     around: "tuple[_Entry, ...]" = ()  # the headings, lead-ins and items that enclose it
     as_written: bool = False  # it may be shown as the writer wrote it
-    below: "tuple[_Entry, ...]" = ()  # the proven code blocks directly below it that are judged together with it
+    below: "tuple[_Entry, ...]" = ()  # the code blocks of the book that were written directly below it
 
     @property
     def code(self) -> tuple[Proven, ...]:
+        """The code blocks below it that may still be shown."""
         return tuple(one.proof for one in self.below if isinstance(one.proof, Proven))
 
 
@@ -305,12 +306,19 @@ class Gate:
 
     def _replacement(self, entry: _Entry, named: Sequence[IssuedUnit]) -> Proven | None:
         """Return a quote of units instead of a statement, if they fit the question and its place in a list, and were
-        not shown yet. A line that introduces something is quoted only with its code."""
+        not shown yet. A line that introduces something is quoted only above its code."""
         statement = entry.statement
         if statement.shape in ("heading", "code") or speaks_of_absence(statement.text):
             return None
-        units = [unit for unit in named if unit.ref not in self._shown and not Statement(unit.text).leads]
-        units = self._understandable([unit for unit in units if self._fits(unit, statement)][:QUOTED_UNITS])
+        heads = {(unit.ref.passage, unit.head_start) for code in entry.code for unit in code.units}
+        units = [
+            unit
+            for unit in named
+            if unit.ref not in self._shown
+            and self._fits(unit, statement)
+            and (not Statement(unit.text).leads or heads == {(unit.ref.passage, unit.start)})
+        ]
+        units = self._understandable(units[:QUOTED_UNITS])
         if statement.shape == "item":
             leads = {comparable(without_mark(unit.head)) for unit in units}
             units = units if all({comparable(lead)} == leads for lead in _leads(entry)) else []
