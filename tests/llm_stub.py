@@ -424,7 +424,7 @@ def judged(request: dict[str, Any]) -> Judged:
     message = request["messages"][1]["content"]
     evidence, _, claims = message.partition("\nClaims\n")
     assert "\nEvidence\n" in f"\n{evidence}"
-    return Judged(units_in(evidence), [line.partition(". ")[2] for line in claims.splitlines()], message)
+    return Judged(units_in(evidence), [claim.partition(". ")[2] for claim in re.split(r"\n(?! )", claims)], message)
 
 
 def verdicts(script: JudgeScript, asked: Judged) -> str:

@@ -28,7 +28,7 @@ class Replayed:
         """Whether a statement was shown as it was written, apart from a connective or a colon."""
         said = _core(statement.text)
         if statement.shape == "code":
-            return any(_lines(one.statement.text) <= _lines(statement.text) for one in self._code())
+            return any(code_lines(one.statement.text) <= code_lines(statement.text) for one in self._code())
         return any(not one.replaced and _core(one.statement.text).endswith(said[-60:]) for one in self.proven if said)
 
     def _code(self) -> list[Proven]:
@@ -52,7 +52,7 @@ async def _written(drafts: Sequence[Statement]) -> AsyncGenerator[Statement | Pr
         yield draft
 
 
-def _lines(code: str) -> set[str]:
+def code_lines(code: str) -> set[str]:
     """Return the lines of code without comments, because a writer may have added them."""
     bare = (re.sub(r"(?:^|\s)(?:#|//|--)\s.*", "", line) for line in code.splitlines())
     return {"".join(line.split()) for line in bare if line.strip()}

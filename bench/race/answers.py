@@ -96,7 +96,7 @@ def judge(message: str) -> str:
     units = [number for number, _ in _units(evidence)][:1]
     verdicts = [
         {"claim": number, "supported": True, "units": units, "reason": ""}
-        for number, _ in enumerate(claims.splitlines(), start=1)
+        for number, _ in enumerate(re.split(r"\n(?! )", claims), start=1)  # code of a claim is indented
     ]
     return json.dumps({"verdicts": verdicts})
 

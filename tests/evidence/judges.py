@@ -36,9 +36,9 @@ class ScriptedJudge:
 
 
 def right(truths: Collection[str]) -> ScriptedJudge:
-    """A judge that supports exactly these claims."""
+    """A judge that supports exactly these claims, with whatever code stands below them."""
     known = {plain(truth) for truth in truths}
-    return ScriptedJudge(lambda claim: plain(claim) in known)
+    return ScriptedJudge(lambda claim: plain(claim.partition("```")[0]) in known)
 
 
 def gullible() -> ScriptedJudge:

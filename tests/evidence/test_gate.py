@@ -607,3 +607,142 @@ async def test_numbered_lead_in_stays_above_its_bullets_without_an_indent() -> N
     judge = right([lead, *items, TRUE])
     shown = await prove(text, evidence_of(book, question="What does the server never do with logs?"), judge)
     assert shown.text.startswith(f"1. {lead}\n- It deletes logs [1].\n- It sends logs [2].")
+
+
+# ── a line and the code below it ─────────────────────────────────────────────────────────────────────────────────────
+
+
+TANK = (
+    "The server stops when it gets SIGTERM. Stop the server with:\n\n```\ntank stop\n```\n\n"
+    "Wipe all data with:\n\n```\ntank wipe --all\ntank clean\n```\n\nTo restart it, press R."
+)
+STOP, WIPE = "```\ntank stop\n```", "```\ntank wipe --all\ntank clean\n```"
+HALT = "Halt the server with:"
+
+
+def joint(line: str, *code: str) -> str:
+    """A claim as the judge reads it."""
+    return "\n".join([line, *code])
+
+
+async def tank(
+    text: str, *truths: str, question: str = "How do I stop the server?"
+) -> tuple[str, list[str], ScriptedJudge]:
+    """What is shown without the markers, the claims, and the judge, who supports exactly these claims."""
+    judge = ScriptedJudge(lambda claim: claim in truths)
+    shown = await prove(text, evidence_of(TANK, question=question), judge)
+    claims = [claim for case in judge.cases for claim in case.claims]
+    return re.sub(r"\s+\[\d\]", "", shown.text), claims, judge
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["{}", "1. {}", "Halt it like so. {}", "### {}", "**{}**"],
+)
+async def test_line_above_code_is_judged_with_the_code(line: str) -> None:
+    _, claims, judge = await tank(f"{line.format(HALT)}\n\n{WIPE}\n\nIt gets SIGTERM then [1.1].")
+    assert [claim for claim in claims if "Halt the" in claim] == [
+        joint(HALT if "**" not in line else f"**{HALT}**", WIPE)
+    ]
+    assert not [claim for claim in claims if claim.startswith("```")]
+    assert any("tank wipe" in text for case in judge.cases for text in case.evidence)
+
+
+@pytest.mark.parametrize("line", [HALT, "Halt the server with this command.", f"1. {HALT}", f"### {HALT}"])
+async def test_line_above_code_for_something_else_is_withheld_with_the_code(line: str) -> None:
+    last = "SIGTERM stops the server, too."
+    bare = line.removeprefix("1. ").removeprefix("### ")
+    # The judge supports each of them alone.
+    shown, claims, _ = await tank(f"{line}\n\n{WIPE}\n\n{last[:-1]} [1.1].", bare, last)
+    assert shown == last
+    assert joint(bare, WIPE) in claims
+
+
+async def test_line_above_its_code_is_shown_if_the_judge_supports_both() -> None:
+    shown, claims, _ = await tank(f"{HALT}\n\n{STOP}", joint(HALT, STOP))
+    assert (shown, claims) == (f"{HALT}\n\n{STOP}", [joint(HALT, STOP)])
+
+
+async def test_all_code_blocks_below_a_line_are_judged_with_it() -> None:
+    shown, claims, _ = await tank(f"{HALT}\n\n{STOP}\n\n{WIPE}", joint(HALT, STOP))
+    assert claims == [joint(HALT, STOP, WIPE)]
+    assert "wipe" not in shown
+
+
+async def test_words_of_the_book_above_their_code_need_no_judge() -> None:
+    text = f"Stop the server with:\n\n{STOP}"
+    shown, claims, _ = await tank(text)
+    assert (shown, claims) == (text, [])
+    without = await prove(text, evidence_of(TANK, question="How do I stop the server?"), None)
+    assert without.text == f"Stop the server with [1]:\n\n{STOP}\n[1]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Stop the server with:\n\n{WIPE}",
+        f"Stop the server with:\n\n{STOP}\n\n{WIPE}",
+        "Wipe all data with:\n\n```\ntank clean\n```",
+        f"To stop the server:\n1. Wipe all data with:\n   {WIPE}",
+        f"### Stop the server\n\nWipe all data with:\n\n{WIPE}",
+    ],
+)
+async def test_words_of_the_book_elsewhere_above_code_are_judged_with_it(text: str) -> None:
+    _, claims, _ = await tank(text, question="How do I stop the server and wipe its data?")
+    assert any("```" in claim for claim in claims)
+
+
+async def test_rejected_line_is_replaced_by_the_line_of_the_book_above_its_code() -> None:
+    last = "SIGTERM stops the server, too."
+    shown, *_ = await tank(f"Stop the server as root with:\n\n{STOP}\n\n{last[:-1]} [1.1].", last)
+    assert shown == f"Stop the server with:\n\n{STOP}\n\n{last}"
+
+
+async def test_rejected_line_is_replaced_by_the_units_it_named_without_its_code() -> None:
+    shown, *_ = await tank(f"Halt the server with [1.1]:\n\n{WIPE}")
+    assert shown == "The server stops when it gets SIGTERM."
+    shown, *_ = await tank(f"Halt the server with [1.4]:\n\n{WIPE}")
+    assert shown == ""
+
+
+async def test_without_a_verdict_the_code_is_quoted_without_its_line() -> None:
+    book = evidence_of(TANK, question="How do I stop the server?")
+    shown = await prove(f"{HALT}\n\n{STOP}", book, FailingJudge())
+    assert shown.text == f"{STOP}\n[1]"
+
+
+async def test_line_above_withheld_code_is_no_fact() -> None:
+    bad = "```\ntank halt --now\n```"
+    for line in ("Halt the server with", "Halt the server with the following command"):
+        end = ":" if line.endswith("with") else "."
+        judge = ScriptedJudge(lambda claim: True, units=("1.2",))
+        shown = await prove(f"{line} [1.2]{end}\n\n{bad}", evidence_of(TANK, question="How do I stop it?"), judge)
+        assert shown.text == ""
+
+
+async def test_text_before_a_claim_has_the_code_before_it() -> None:
+    _, _, judge = await tank(f"{HALT}\n\n{STOP}\n\nor\n\n{WIPE}")
+    (before,) = [text for case in judge.cases for text, claim in zip(case.before, case.claims, strict=True) if text]
+    assert before == joint(HALT, STOP)
+
+
+async def test_sentence_is_judged_before_the_paragraph_after_it_is_written() -> None:
+    """Only code that begins directly below makes a sentence wait."""
+    judge = gullible()
+
+    async def writing() -> AsyncGenerator[Statement | Proven, None]:
+        async for draft in drafts_of(f"{TRUE[:-1]} [1.1].\n\nHere begins more that is never ", pause=0.001):
+            yield draft
+            await asyncio.sleep(0.05)
+            assert judge.cases
+            return
+
+    gate = Gate(evidence(), judge, deadline=asyncio.get_running_loop().time() + 5)
+    assert [one async for one in gate.prove(writing())]
+
+
+async def test_line_of_the_book_is_quoted_only_above_its_own_code() -> None:
+    question = "How do I stop the server?"
+    for code, lines in ((STOP, f"Stop the server with:\n\n{STOP}"), (WIPE, WIPE)):
+        shown = await prove(f"{HALT[:-1]} [1.2]:\n\n{code}", evidence_of(TANK, question=question), None)
+        assert re.sub(r"\s*\[\d\]", "", shown.text) == lines

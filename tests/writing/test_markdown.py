@@ -324,3 +324,31 @@ def test_hard_break_before_numbers_or_in_an_item_does_not_separate_them_from_the
 def test_splitting_a_long_line_before_a_hard_break_does_not_change_the_statements(seed: int) -> None:
     text = "x" * (MAX_STATEMENT_CHARS - 1) + "  \nThe port is 8080 [1.1].\n"
     assert parse(text, seed) == parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "above"),
+    [
+        ("Run it. Then this:\n\n```\na\n```\n", ["Then this:"]),
+        ("Run this:\n```\na\n```\n", ["Run this:"]),
+        ("Run this\n\n\n~~~\na\n~~~\n\n```\nb\n```\n", ["Run this", "a"]),
+        ("### Run\n\n```\na\n```", ["Run"]),
+        ("1. Run [1.2]\n   ```\n   a\n   ```\n2. Stop\n", ["Run"]),
+        ("Run:\n\n1. ```\n   a\n   ```\n", ["Run:"]),
+        ("> Run:\n>\n> ```\n> a\n> ```\nText\n", ["Run:"]),
+        ("Run:\n\nNow.\n\n```\na\n```\n", ["Now."]),
+        ("Run:\n\n---\n\n```\na\n```\n", []),
+        ("| a |\n|---|\n| b |\n\n```\na\n```\n", []),
+    ],
+)
+def test_statement_directly_above_code_says_so(text: str, above: list[str]) -> None:
+    for size in (1, 7, len(text)):
+        parser = MarkdownParser()
+        found = [one for at in range(0, len(text), size) for one in parser.feed(text[at : at + size])]
+        assert [one.text for one in [*found, *parser.finish()] if one.above_code] == above
+
+
+def test_last_sentence_of_a_paragraph_is_released_when_the_next_block_begins() -> None:
+    parser = MarkdownParser()
+    assert parser.feed("It runs.\n\n") == []
+    assert [one.text for one in parser.feed("Then it stops ")] == ["It runs."]

@@ -92,7 +92,8 @@ class Assembly:
         """Add a proven statement for the one that was written, and return what can be shown now."""
         released = self._pass(written)
         proven = self._repaired(proven)
-        if proven.statement.leads or proven.kind == "frame":
+        announces = proven.statement.above_code and _ANNOUNCES.search(proven.statement.text)
+        if proven.statement.leads or announces or proven.kind == "frame":
             self._waiting.append(_Waiting(proven, written))
             return released
         released += [waiting.proven for waiting in self._waiting if not waiting.lost]
@@ -182,9 +183,11 @@ def _introduces(waiting: _Waiting, statement: Statement) -> bool:
 
 
 def _alone(proven: Proven) -> list[Proven]:
-    """Return a lead-in without what it introduced: a fact ends with a full stop, an announcement is left out."""
+    """Return a lead-in without what it introduced: a fact ends with a full stop, an announcement is left out. A fact
+    comes from a unit that says something without what follows it."""
     statement = proven.statement
-    if not proven.units or statement.shape == "heading" or _ANNOUNCES.search(statement.text):
+    says = any(unit.kind != "code" and not Statement(unit.text).leads for unit in proven.units)
+    if not says or statement.shape == "heading" or _ANNOUNCES.search(statement.text):
         return []
     text = re.sub(r"[:：](?=[*_ ]*$)", ".", statement.text)
     return [replace(proven, statement=replace(statement, text=text))]

@@ -204,6 +204,12 @@ def proven_code(code: str, units: Sequence[IssuedUnit]) -> tuple[str, tuple[Issu
     return "\n".join(kept).strip("\n") if chosen else "", tuple(sorted(chosen, key=lambda unit: unit.ref))
 
 
+def is_whole_code(code: str, unit: IssuedUnit) -> bool:
+    """Whether a code block has all the code of a unit and nothing else."""
+    wanted = "".join(map(_squeezed, _code_lines(code)))
+    return any("".join(run) == wanted for run in _code_runs(unit))
+
+
 def _code_runs(unit: IssuedUnit) -> Iterator[list[str]]:
     """Yield the runs of code in a unit, each as lines without white space: a code block with and without its comments;
     in other units, inline code and the lines and table cells that are not prose, because a passage may begin inside a

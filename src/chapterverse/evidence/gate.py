@@ -2,7 +2,8 @@
 
 The checks run in the order of SPEC 4.4: quotes of the book, exact details, the judge. Statements are judged while the
 writer continues, several in one call. Each is passed on as soon as it has its verdict and all before it were passed on.
-A statement that is not proven is replaced by a quote of the units that it named, or withheld.
+A statement that is not proven is replaced by a quote of the units that it named, or withheld. Code that is true of one
+thing may be written below a line about another, so a line is judged together with the code directly below it.
 """
 
 import asyncio
@@ -12,12 +13,13 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import takewhile
 from typing import Final
 
 from chapterverse.errors import AgentUnavailable
 from chapterverse.evidence.assembly import Assembly, begins_dangling, without_mark
 from chapterverse.evidence.citations import Proven
-from chapterverse.evidence.exact import Known, comparable, missing_in, proven_code
+from chapterverse.evidence.exact import Known, comparable, is_whole_code, missing_in, proven_code
 from chapterverse.evidence.judge import Judge, JudgeRequest, JudgeUsage, Verdict
 from chapterverse.evidence.passages import Evidence, IssuedUnit, fitting
 from chapterverse.evidence.statement import Finished, Shape, Statement, UnitRef
@@ -91,6 +93,12 @@ class _Entry:
     silent: bool = False  # a refusal or a repetition: nothing is lost if it is dropped
     around: "tuple[_Entry, ...]" = ()  # the headings, lead-ins and items that enclose it
     as_written: bool = False  # it may be shown as the writer wrote it
+    below: "tuple[_Entry, ...]" = ()  # the code blocks of the book that were written directly below it
+
+    @property
+    def code(self) -> tuple[Proven, ...]:
+        """The code blocks below it that may still be shown."""
+        return tuple(one.proof for one in self.below if isinstance(one.proof, Proven))
 
 
 class Gate:
@@ -157,22 +165,26 @@ class Gate:
 
     async def _pump(self, drafts: Drafts) -> None:
         """Read from the writer and queue its statements for judging, while earlier ones wait for their verdicts."""
+        waiting: list[_Entry] = []  # a statement, and the code directly below it
         try:
             async with aclosing(drafts):
                 async for draft in drafts:
                     if isinstance(draft, Finished):
                         self.finished = draft
                         continue
-                    self._entries.put_nowait(self._examine(draft))
+                    waiting.append(self._examine(draft))
+                    if not waiting[-1].statement.above_code:
+                        self._queue(waiting)
                     if self.truncated:
                         break
+            self._queue(waiting)
             if self._judging:
                 self._judging.flush()
         finally:
             self._entries.put_nowait(None)
 
     def _examine(self, draft: Statement | Proven) -> _Entry:
-        """Decide what can be decided at once; ask the judge about the rest."""
+        """Return a draft in its place, with the proof that can be found at once."""
         self._statements += 1
         if isinstance(draft, Proven):
             return _Entry(draft.statement, draft)
@@ -180,24 +192,34 @@ class Gate:
         if draft.leads or (draft.shape == "item" and draft.opens):
             self._around.append(entry)
         entry.silent = self._is_refusal(draft.text) or self._is_repeated(draft)
-        if not entry.silent:
-            entry.proof = self._prove(entry)
+        if draft.shape == "code" and not entry.silent:
+            code, units = proven_code(draft.text, self._evidence.all_units())
+            entry.proof = Proven(replace(draft, text=code), "quoted", units) if units else None
         return entry
+
+    def _queue(self, waiting: list[_Entry]) -> None:
+        """Queue the entries that waited for each other, and ask the judge about those that are not proven."""
+        for at, entry in enumerate(waiting):
+            if entry.statement.shape == "code":
+                shown = entry.proof if isinstance(entry.proof, Proven) else entry
+                self._before, self._quoted_before = _with_code(self._before, [shown.statement]), None
+            elif not entry.silent and entry.proof is None:
+                below = takewhile(lambda one: one.statement.shape == "code", waiting[at + 1 :])
+                entry.below = tuple(one for one in below if one.proof)
+                entry.proof = self._prove(entry)
+            self._entries.put_nowait(entry)
+        waiting.clear()
 
     def _prove(self, entry: _Entry) -> "asyncio.Future[Proven | None] | Proven | None":
         draft, before = entry.statement, self._before[-CONTEXT_CHARS:]
         self._before = draft.text
-        if draft.shape == "code":
-            self._quoted_before = None
-            code, units = proven_code(draft.text, self._evidence.all_units())
-            return Proven(replace(draft, text=code), "quoted", units) if units else None
-        quoted = self._quoted(draft)
+        quoted = self._quoted(draft) or self._quoted_with_code(entry)
         self._quoted_before = quoted.units[0].ref if quoted else None
         names, known = not speaks_of_absence(draft.text), self._known(len(self._evidence.passages))
         if quoted or len(draft.text) >= MAX_STATEMENT_CHARS or missing_in(draft, known, names=names):
             return quoted
         around = tuple(one.statement.text[:CONTEXT_CHARS] for one in entry.around[-MAX_AROUND:])
-        return self._judging.ask(draft, before, around) if self._judging else None
+        return self._judging.ask(draft, before, around, entry.code) if self._judging else None
 
     def _enclose(self, statement: Statement) -> "tuple[_Entry, ...]":
         """Leave the headings, lead-ins and items that this statement is not part of, and return the others."""
@@ -208,7 +230,7 @@ class Gate:
         """Whether a text was written before with the same units. With other units it may be a step for another case."""
         words = comparable(statement.text)
         said = (words, frozenset(statement.named))
-        kept = statement.leads or statement.shape == "code"  # what follows needs it
+        kept = statement.leads or statement.above_code or statement.shape == "code"  # what follows needs it
         repeated = said in self._said and len(words.split()) >= REPEATED_WORDS and not kept
         self._said.add(said)
         self._repeats += repeated
@@ -228,11 +250,30 @@ class Gate:
         follows = self._quoted_before == unit.ref._replace(unit=unit.ref.unit - 1)
         return Proven(statement, "quoted", (unit,)) if follows or not begins_dangling(unit.text) else None
 
+    def _quoted_with_code(self, entry: _Entry) -> Proven | None:
+        """Return a statement as a quote, if the book has its words directly above the same code. What encloses it must
+        be judged with it if there is a judge, and so must a line such as "Run this:", which says too little alone."""
+        statement, said = entry.statement, comparable(entry.statement.text)
+        alone = bool(stems(statement.text) & stems(self._evidence.question)) and not entry.around
+        if not entry.below or begins_dangling(statement.text) or (self._judging and not alone):
+            return None
+        under = [unit for unit in self._evidence.all_units() if comparable(without_mark(unit.head)) == said]
+        same = [next((one for one in under if is_whole_code(code.statement.text, one)), None) for code in entry.code]
+        units = [unit for unit in same if unit]
+        if len(units) < len(same) or len({(unit.ref.passage, unit.head_start) for unit in units}) > 1:
+            return None
+        return Proven(statement, "quoted", (*self._line_above(units[0]), *units))
+
+    def _line_above(self, code: IssuedUnit) -> list[IssuedUnit]:
+        """Return the unit that introduces a code block, if it was issued."""
+        units = self._evidence.passages[code.ref.passage - 1].units
+        return [unit for unit in units if unit.start == code.head_start]
+
     async def _decide(self, entry: _Entry) -> list[Proven]:
         proof = await entry.proof if isinstance(entry.proof, asyncio.Future) else entry.proof
         statement = entry.statement
         if proof is None or self._assembly.dangles(proof):
-            proof = None if entry.silent else self._replacement(entry, proof)
+            proof = None if entry.silent else self._instead(entry, proof)
         else:
             entry.as_written = True
         if proof is not None:
@@ -248,18 +289,36 @@ class Gate:
             self._shown.update(unit.ref for unit in proven.units)
         return proven
 
-    def _replacement(self, entry: _Entry, proof: Proven | None) -> Proven | None:
-        """Return a quote of the units that a statement named, if they fit the question and its place in a list, and
-        were not shown yet."""
-        statement = entry.statement
-        if statement.shape in ("heading", "code") or speaks_of_absence(statement.text):
-            return None
+    def _instead(self, entry: _Entry, proof: Proven | None) -> Proven | None:
+        """Return a quote of the units that a statement named. Code that was judged with the statement is withheld with
+        it, or quoted below the line that introduces it in the book."""
+        statement, quote = entry.statement, None
+        if entry.below and (proof or (self._judging and entry.proof in self._judging.rejected)):
+            code = [unit for one in entry.code for unit in one.units if Statement(unit.head).leads]
+            quote = self._replacement(entry, code[:1])
+            for one in entry.below:
+                one.proof, one.silent = None, quote is not None
         named: Sequence[IssuedUnit] = proof.units if proof else ()
         if not named:
             whole = [unit for unit in self._evidence.units_of(statement.named) if unit.kind != "code"]
             named = _cited(statement, self._evidence, whole, REPLACING_SHARE)
-        units = [unit for unit in named if unit.ref not in self._shown and self._fits(unit, statement)][:QUOTED_UNITS]
-        units = self._understandable(units)
+        return quote or self._replacement(entry, [unit for unit in named if unit.kind != "code" or not entry.below])
+
+    def _replacement(self, entry: _Entry, named: Sequence[IssuedUnit]) -> Proven | None:
+        """Return a quote of units instead of a statement, if they fit the question and its place in a list, and were
+        not shown yet. A line that introduces something is quoted only above its code."""
+        statement = entry.statement
+        if statement.shape in ("heading", "code") or speaks_of_absence(statement.text):
+            return None
+        heads = {(unit.ref.passage, unit.head_start) for code in entry.code for unit in code.units}
+        units = [
+            unit
+            for unit in named
+            if unit.ref not in self._shown
+            and self._fits(unit, statement)
+            and (not Statement(unit.text).leads or heads == {(unit.ref.passage, unit.start)})
+        ]
+        units = self._understandable(units[:QUOTED_UNITS])
         if statement.shape == "item":
             leads = {comparable(without_mark(unit.head)) for unit in units}
             units = units if all({comparable(lead)} == leads for lead in _leads(entry)) else []
@@ -269,16 +328,16 @@ class Gate:
         quoted = [unit for unit in units if unit.kind != "code"]
         text = " ".join(map(_as_sentence, quoted))
         if not quoted:  # code is quoted unchanged
-            shape, quoted, text = "excerpt", units[:1], units[0].text
+            shape, quoted, text = "excerpt", [*self._line_above(units[0]), units[0]], _code_in_book(units[0])
         opens = statement.opens or statement.shape != shape
-        said = replace(statement, text=text, shape=shape, opens=opens, row="", head="")
+        said = replace(statement, text=text, shape=shape, opens=opens, row="", head="", above_code=False)
         return Proven(said, "quoted", tuple(quoted), replaced=True)
 
     def _fits(self, unit: IssuedUnit, statement: Statement) -> bool:
         """Whether a unit shares words with the question, and covers half of it or is similar to the statement."""
         passage = self._evidence.passages[unit.ref.passage - 1]
         asked = stems(self._evidence.question)
-        own = stems(unit.model_text if unit.kind == "code" else f"{unit.head} {unit.model_text}")
+        own = stems(_code_in_book(unit) if unit.kind == "code" else f"{unit.head} {unit.model_text}")
         covered = len(asked & (own | stems(passage.breadcrumb))) * 2 >= len(asked)
         return bool(asked & own) and (covered or word_share(statement.text, unit) >= 0.3)
 
@@ -305,6 +364,7 @@ class _Claim:
     around: tuple[str, ...]  # the headings, lead-ins and items that enclose it
     named: Sequence[IssuedUnit]
     shown: Sequence[IssuedUnit]  # units that the judge sees
+    text: str  # the statement, with the code directly below it
     proof: "asyncio.Future[Proven | None]" = field(repr=False)
 
 
@@ -317,18 +377,21 @@ class JudgeQueue:
         self._most = MAX_CLAIMS  # of one call
         self._calls: set[asyncio.Task[None]] = set()
         self._proofs: list[asyncio.Future[Proven | None]] = []
+        self.rejected: set[object] = set()  # the futures of the statements that the judge did not support
 
     def ask(
-        self, statement: Statement, before: str = "", around: tuple[str, ...] = ()
+        self, statement: Statement, before: str = "", around: tuple[str, ...] = (), code: Sequence[Proven] = ()
     ) -> "asyncio.Future[Proven | None]":
-        """Return a future of the proof of a statement, which is None if it is not proven."""
+        """Return a future of the proof of a statement with the code below it, which is None if it is not proven."""
         named = self._evidence.units_of(statement.named)
         shown: Sequence[IssuedUnit] = self._evidence.around(named)
         if not named or speaks_of_absence(statement.text):  # the judge sees all units; the best passages come first
             shown = fitting(self._evidence.all_units(), lambda unit: len(unit.model_text), MAX_EVIDENCE_CHARS)
         proof: asyncio.Future[Proven | None] = asyncio.get_running_loop().create_future()
         self._proofs.append(proof)
-        self._waiting.append(_Claim(statement, before, around, named, shown, proof))
+        shown = [*shown, *self._evidence.around(unit for one in code for unit in one.units)]
+        text = _with_code(statement.text, [one.statement for one in code])
+        self._waiting.append(_Claim(statement, before, around, named, shown, text, proof))
         if len(self._calls) < AT_ONCE:
             self._start_call()
         return proof
@@ -381,7 +444,7 @@ class JudgeQueue:
     async def _asked(self, batch: Sequence[_Claim]) -> bool:
         """Ask the judge about a batch. Returns whether it need not be asked again."""
         units = {unit.ref: unit for claim in batch for unit in claim.shown}
-        claims = [claim.statement.text for claim in batch]
+        claims = [claim.text for claim in batch]
         case = JudgeRequest(
             evidence=list(self._evidence.lines(units.values())),
             claims=claims,
@@ -395,6 +458,8 @@ class JudgeQueue:
                     if verdict.reason:
                         log.debug("the judge says of claim %d: %s", verdict.claim, verdict.reason)
                     if not claim.proof.done() and (verdict.complete or _is_decided(claim, verdict)):
+                        if not verdict.supported:
+                            self.rejected.add(claim.proof)
                         claim.proof.set_result(self._proven(claim, verdict, units))
         except AgentUnavailable as failure:
             log.info("the judge failed: %s", failure.message)
@@ -440,6 +505,11 @@ def _leads(entry: _Entry) -> list[str]:
     return [one.text for one in over if one.leads or one.depth < entry.statement.depth]
 
 
+def _with_code(text: str, code: Sequence[Statement]) -> str:
+    """Return a text with code blocks below it, as the judge reads them."""
+    return "\n".join([text, *(f"```\n{one.text}\n```" for one in code)])
+
+
 def _text_before(claim: _Claim, claims: Sequence[str]) -> str:
     """Return what a claim may refer to. The judge reads the claims in order, so one before it need not be repeated."""
     before = "" if claim.before in claims else claim.before
@@ -476,6 +546,11 @@ def _by_words(units: Sequence[IssuedUnit]) -> dict[str, IssuedUnit]:
     """Map the words of units that can be understood alone to the first such unit. A row includes its column names."""
     own = [unit for unit in reversed(units) if unit.kind == "row" or not unit.head]
     return {comparable(without_mark(unit.model_text)): unit for unit in own}
+
+
+def _code_in_book(unit: IssuedUnit) -> str:
+    """Return a code unit below the line that introduces it, if there is one."""
+    return f"{without_mark(unit.head)}\n\n{unit.text}" if Statement(unit.head).leads else unit.text
 
 
 def _as_sentence(unit: IssuedUnit) -> str:

@@ -58,7 +58,7 @@ class JudgeRequest:
     """The content of one call: claims, the evidence for them, and the text before each claim."""
 
     evidence: Sequence[str]  # lines `[2.3] text` under their breadcrumbs
-    claims: Sequence[str]
+    claims: Sequence[str]  # one that introduces code has that code below it, between fences
     question: str = ""
     before: Sequence[str] = ()  # the text before each claim, to resolve "it"; empty if that text is a claim itself
 
@@ -67,7 +67,7 @@ class JudgeRequest:
         context = [f"Question: {_line(self.question)}"] if self.question else []
         before = enumerate(map(_line, self.before), start=1)
         context += [f"Text before claim {number}: {text}" for number, text in before if text]
-        claims = [f"{number}. {_line(claim)}" for number, claim in enumerate(self.claims, start=1)]
+        claims = [f"{number}. {_lines(claim)}" for number, claim in enumerate(self.claims, start=1)]
         return "\n".join([*context, "Evidence", *self.evidence, "", "Claims", *claims])
 
 
@@ -199,3 +199,8 @@ def _verdict(text: str) -> Verdict | None:
 def _line(text: str) -> str:
     """Put a text on one line, so that nothing in it can imitate a line of the prompt."""
     return " ".join(text.split())
+
+
+def _lines(text: str) -> str:
+    """Indent the lines of a text after the first, for the same reason."""
+    return "\n    ".join(filter(None, map(_line, text.splitlines())))

@@ -33,6 +33,7 @@ class Statement:
     level: int = 0  # of a heading
     row: str = ""  # of a table row: as it was written
     head: str = ""  # of a table row: the header with the line below it; of code: its language
+    above_code: bool = False  # a code block was written directly below it
 
     @property
     def leads(self) -> bool:

@@ -110,7 +110,7 @@ class _Progress(Model):
             async for text in texts:
                 self.said.put_nowait(text)
         if reply.message["content"] and not reply.cut_off:
-            self.said.put_nowait("\n\n")  # ends the last sentence, so that it can be judged at once
+            self.said.put_nowait("\n\n---\n\n")  # ends the last block, so that it can be judged at once
         whole = ChatCompletionMessage.model_validate(reply.message | {"tool_calls": [*reply.calls.values()] or None})
         return ModelResponse(Converter.message_to_output_items(whole), Usage(), None)
 

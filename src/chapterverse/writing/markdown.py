@@ -7,7 +7,7 @@ or of an index in code are not unit numbers.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from textwrap import dedent
 from typing import Final
@@ -73,6 +73,7 @@ class MarkdownParser:
         self._tail = ""  # the last characters that arrived
         self._broken = False  # the line before ended in a hard break: two blanks
         self._items: list[int] = []  # indents of the list items around the current line
+        self._last: list[Statement] = []  # the last statement of a block, until it is known whether code follows
         self._header: Statement | None = None  # of the open table; its `head` is empty until the line below it arrives
 
     def feed(self, delta: str) -> list[Statement]:
@@ -94,7 +95,7 @@ class MarkdownParser:
     def finish(self) -> list[Statement]:
         """Return the statements that the end of the text completes."""
         found = self._take(f"{self._line}\n") if self._line else []
-        return found + self._end_block() + self._end_table()
+        return found + self._next_after() + self._end_block() + self._end_table()
 
     def _is_decided(self) -> bool:
         """Whether the current line is known to be text or an item, which need not wait for the line's end. After a
@@ -116,25 +117,38 @@ class MarkdownParser:
         kind, mark = _kind(line.rstrip("\n"))
         if kind == "text" and self._header and "|" in line:
             kind = "row"
+        fence = mark if kind == "fence" else None
+        if kind == "item" and mark and (inner := _LINE.match(line.rstrip("\n"), mark.end())) and inner["fence"]:
+            fence = inner
         found = [] if kind in ("row", "rule") else self._end_table()
         was_blank, self._blank = self._blank, kind == "blank"
         if kind != "text" or self._block is None or self._is_broken(line):
             found += self._end_block()
+        found = self._keep_last(found) if kind == "blank" else self._next_after(found, code=fence is not None)
         if kind == "heading":
-            found += self._heading(line.rstrip())
+            found += self._keep_last(self._heading(line.rstrip()))
         elif kind == "row":
             found += self._row(line)
-        elif kind == "fence" and mark:
+        elif kind == "fence":
             self._leave_items(line)
-            self._open_code(mark)
         elif kind == "item" or (kind == "text" and self._block is None):
             self._open(line, mark, was_blank)
-        if kind == "item" and mark and (fence := _LINE.match(line.rstrip("\n"), mark.end())) and fence["fence"]:
+        if fence:
             self._open_code(fence)
         elif kind in ("text", "item"):
             self._text += line[mark.end() :] if mark else line.lstrip(" \t")
             self._inline = not line.endswith("\n")
         return found
+
+    def _keep_last(self, found: list[Statement]) -> list[Statement]:
+        """Keep back the last of these statements until the next block begins."""
+        self._last = found[-1:] or self._last
+        return found[:-1]
+
+    def _next_after(self, found: Sequence[Statement] = (), *, code: bool = False) -> list[Statement]:
+        """Return the statements before the block that begins now, which may be code."""
+        found, self._last = [*self._last, *found], []
+        return [*found[:-1], *(replace(one, above_code=code) for one in found[-1:])]
 
     def _is_broken(self, line: str) -> bool:
         """Whether a hard break separates this line from the paragraph before it. Unit numbers belong to that
@@ -147,9 +161,9 @@ class MarkdownParser:
         code = _QUOTED_CODE.sub("", line) if self._quoted else line
         bare = _NUMBERS.sub("", code).strip()  # unit numbers may follow the closing fence
         if bare.startswith(self._fence) and not bare.strip(self._fence[0]):
-            return self._end_block()
+            return self._keep_last(self._end_block())
         if self._quoted and not _QUOTED_CODE.match(line):
-            return self._end_block() + self._take(line)
+            return self._keep_last(self._end_block()) + self._take(line)
         self._text += code
         return []
 
