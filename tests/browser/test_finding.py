@@ -259,7 +259,7 @@ def test_quote_of_a_table_is_shown_as_a_table(browser: Browser, server: Served) 
             const source = { page_title: "P", section_heading: "S", breadcrumb: "P › S", source_url: "p", quote };
             turn.show({ type: "chunk", content: "From “P › S”:\\n\\n" });
             const highlights = [{ start: 0, end: 4 }];
-            turn.show({ type: "chunk", content: `${quote}\\n\\n[1]`, highlights, sources: [source] });
+            turn.show({ type: "chunk", content: `${quote}\\n\\n[1]`, highlights, cites: [1], sources: [source] });
             turn.show({ type: "sources", sources: [source] });
             document.querySelector(".turns").replaceChildren(turn.element);
         }"""
