@@ -219,7 +219,7 @@ export class AskBox {
       let turn;
       try {
         turn = this.turn(asked);
-        asked.events.forEach((event) => turn.show(event));
+        asked.events.forEach((event) => turn.show({ ...event, retry_after: null })); // that time is over
         if (!asked.events.some(({ type }) => ENDS.has(type))) turn.fail({ message: "The page was left before the end of the answer.", code: "left" });
       } catch {
         continue; // it cannot be shown and is dropped

@@ -60,8 +60,9 @@ export class Turn {
   }
 
   /** Shows verified text and records the sources that it cites for the first time. The parts of an excerpt that answer are marked. */
-  showText({ content, cites = [], highlights = [], sources = [] }) {
-    const text = replaceMarkers({ content, cites });
+  showText(event) {
+    const { highlights = [], sources = [] } = event;
+    const text = replaceMarkers(event);
     this.sources.push(...sources);
     if (this.reading) this.reading.open = false;
     const isExcerpt = highlights.length > 0;
