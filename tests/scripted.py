@@ -89,7 +89,11 @@ class Scripted:
         if query.startswith("pause"):
             await asyncio.sleep(float(query.split()[1]))
         for sentence in (REFUSAL,) if query == "refuse" else SENTENCES:
-            yield ChunkEvent(content=sentence)
+            yield (
+                ChunkEvent(content=sentence)
+                if query == "refuse"
+                else ChunkEvent(content=sentence, kind="supported", cites=[1])
+            )
             if query.startswith("fail"):
                 yield ErrorEvent(error_code=query.split()[1], message="As the script says.")
                 return

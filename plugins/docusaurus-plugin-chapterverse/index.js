@@ -22,10 +22,11 @@ module.exports.validateOptions = function validateOptions({ options }) {
     throw new Error(`${NAME}: ${message}`);
   };
   const { id, server, suggestions = [], ...texts } = options; // Docusaurus adds the id
-  if (typeof server !== "string" || !/^https?:\/\//.test(server)) {
+  if (typeof server !== "string" || !/^https?:\/\/[^\s/?#]+(?:\/[^\s?#]*)?$/.test(server)) {
     wrong('"server" must be the address of a server, such as "https://ask.example.com"');
   }
   if (!Array.isArray(suggestions) || suggestions.some((each) => typeof each !== "string")) wrong('"suggestions" must be a list of questions');
+  if (suggestions.some((each) => each.includes("|"))) wrong('a question in "suggestions" must not contain "|"');
   for (const [name, value] of Object.entries(texts)) {
     if (!TEXTS.includes(name)) wrong(`there is no option "${name}"; there are server, suggestions, ${TEXTS.join(", ")}`);
     if (typeof value !== "string") wrong(`"${name}" must be a text`);

@@ -29,6 +29,7 @@ async def test_name_with_a_character_that_no_book_has_is_invalid(name: str) -> N
         ("/editions/guide@1/read/a b/", "/editions/guide@1/read/a%20b"),
         ("/editions/guide/metrics/", "/editions/guide/metrics"),
         ("/editions/guide/search/?top_k=2", "/editions/guide/search?top_k=2"),
+        ("/editions/guide?ask=How", "/editions/guide/?ask=How"),
     ],
 )
 async def test_final_slash_is_redirected_within_the_edition(address: str, target: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chapterverse.api.pages import Contents, render_page
+from chapterverse.api.pages import Contents, first_paragraph, render_page
 from chapterverse.book import Edition, Fingerprint, Manifest, Page
 from chapterverse.errors import NotFound
 from chapterverse.ingestion.composing import compose
@@ -91,6 +91,16 @@ async def test_category_is_the_chapter_title_or_the_folder_name() -> None:
     ]
     listed = (await Contents().read(Book(shelved=pages))).pages  # type: ignore[arg-type]
     assert [page.category for page in listed] == ["Guide", "Getting started", "A Guide"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("本" * 100 + "。" + "書" * 300, "本" * 100 + "。"), ("本" * 300, "本" * 240 + " …")]
+)
+async def test_description_of_a_page_without_blanks(text: str, shown: str, tmp_path: Path) -> None:
+    document = Document("t", "t.md", "s", "markdown", f"# T\n\n{text}".encode())
+    page = compose(document, read(document)[0])
+    rendered = await render_page(page.page_id, Book(shelved=[page]), tmp_path)  # type: ignore[arg-type]
+    assert first_paragraph(rendered) == shown
 
 
 def illustrated() -> Page:

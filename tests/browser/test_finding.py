@@ -63,6 +63,9 @@ def test_page_is_shown_after_a_key_is_entered(browser: Browser, scripted: Script
     ):
         expect(page.locator("#cv-key")).to_be_visible()
         expect(page.locator("#cv-ask")).to_be_hidden()  # the panel cannot be used yet
+        page.get_by_label("API key").fill("“open-sesame”")  # cannot be sent
+        page.keyboard.press("Enter")
+        expect(page.locator("#cv-key-box:invalid")).to_have_count(1)
         page.get_by_label("API key").fill("open-sesame")
         page.keyboard.press("Enter")
         expect(page.locator("main h1")).to_have_text(title)
@@ -135,6 +138,8 @@ def find(page: Page, query: str, *hits: dict[str, Any]) -> None:
     page.route("**/search", lambda route: route.fulfill(json=body))
     page.keyboard.press("Control+k")
     page.locator("#cv-search-box").fill(query)
+    if len(query) < 3:
+        page.keyboard.press("Enter")  # so short a query is not searched while typing
     page.locator("#cv-results .hit .excerpt, #cv-results .nothing").first.wait_for()
 
 
@@ -178,6 +183,77 @@ def test_hit_without_words_of_the_query_is_marked_as_a_whole(page: Page) -> None
     expect(page.locator(".nothing")).to_contain_text("come nearest in meaning")
     page.locator(".passages .hit").click()
     expect(page.locator("main mark.evidence").first).to_have_text("Words of this part.")
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("C++", "Use C++ 17 for this."),
+        ("हिन्दी", "यह पुस्तक हिन्दी में है।"),
+        ("=>", "An arrow => it is."),
+        ("猫", "この猫が好き。"),
+    ],
+)
+def test_query_of_signs_or_of_any_script_is_found_as_it_is(page: Page, query: str, text: str) -> None:
+    find(page, query, hit(written("q.md", f"# Q\n\n{text}"), "", text))
+    expect(page.locator("#cv-results .excerpt mark")).to_have_text(query)
+    expect(page.locator("#cv-results .nothing")).to_have_count(0)
+
+
+@pytest.mark.parametrize("before", ["", "第一章 "])
+def test_excerpt_of_a_text_without_blanks_has_the_word_and_the_text_around_it(page: Page, before: str) -> None:
+    text = f"{before}{'機械学習の基礎。' * 30}量子計算の章。{'以上。' * 100}"
+    find(page, "量子計算", hit(written("q.md", f"# Q\n\n{text}"), "", text))
+    excerpt = page.locator("#cv-results .excerpt")
+    expect(excerpt.locator("mark")).to_have_text("量子計算")
+    assert len(excerpt.inner_text()) > 200
+
+
+def test_search_behind_a_login_page_says_so(page: Page) -> None:
+    page.route("**/search", lambda route: route.fulfill(body="<!doctype html>", content_type="text/html"))
+    page.keyboard.press("Control+k")
+    page.locator("#cv-search-box").fill("words")
+    expect(page.locator("#cv-results .failure")).to_contain_text("sign in again")
+
+
+def test_keys_while_composing_stay_in_the_field(page: Page) -> None:
+    find(page, "words", hit(written("q.md", "# Q\n\nSome words."), "", "Some words."))
+    page.locator("#cv-results .excerpt").wait_for()
+    press = """(box, key) => box.dispatchEvent(
+        new KeyboardEvent("keydown", { key, isComposing: true, bubbles: true, cancelable: true })
+    )"""
+    for key in ("ArrowDown", "Escape"):
+        page.locator("#cv-search-box").evaluate(press, key)
+        expect(page.locator("#cv-search-box")).to_be_focused()
+    page.keyboard.press("Escape")
+    field = page.get_by_label("Your question")
+    field.focus()
+    field.evaluate(press, "Escape")
+    expect(field).to_be_focused()
+    page.evaluate("document.dispatchEvent(new Event('keydown'))")  # as when the browser fills in a form
+
+
+def test_page_that_cannot_be_fetched_is_explained_in_front_of_the_contents(browser: Browser, server: Served) -> None:
+    with visiting(browser, server.url, f"/read/{LONG_PAGE.page_id}", viewport=NARROW) as page:
+        page.locator("main .headed").first.wait_for()
+        failure = {"error_code": "retrieval_unavailable", "message": "Qdrant is down."}
+        page.route(f"**/pages/{CODE_PAGE.page_id}", lambda route: route.fulfill(status=503, json=failure))
+        page.get_by_role("button", name="Contents").click()
+        page.locator(".contents a", has_text="Code").click()
+        expect(page.locator("main [role=alert]")).to_be_in_viewport()
+        expect(page.locator(".contents [aria-current=page]")).to_have_count(0)
+        expect(page.locator(".contents")).not_to_be_in_viewport()
+        assert page.title() == "The book"
+
+
+def test_each_server_of_a_host_has_its_own_key(page: Page) -> None:
+    names = """async ([address, ...bases]) => {
+        const { Api } = await import(address);
+        return bases.map((base) => new Api(base, async () => null).name);
+    }"""
+    hosts = ["http://x.test/", "http://x.test/editions/ros/", "http://x.test/k8s/", "http://x.test/k8s/editions/a@1/"]
+    found = page.evaluate(names, [f"../{asset_path('api.js')}", *hosts])
+    assert found == ["chapterverse.key", "chapterverse.key", "chapterverse.key /k8s/", "chapterverse.key /k8s/"]
 
 
 def test_search_without_hits_offers_to_ask_the_book(page: Page, scripted: Scripted) -> None:
@@ -259,7 +335,7 @@ def test_quote_of_a_table_is_shown_as_a_table(browser: Browser, server: Served) 
             const source = { page_title: "P", section_heading: "S", breadcrumb: "P › S", source_url: "p", quote };
             turn.show({ type: "chunk", content: "From “P › S”:\\n\\n" });
             const highlights = [{ start: 0, end: 4 }];
-            turn.show({ type: "chunk", content: `${quote}\\n\\n[1]`, highlights, sources: [source] });
+            turn.show({ type: "chunk", content: `${quote}\\n\\n[1]`, highlights, cites: [1], sources: [source] });
             turn.show({ type: "sources", sources: [source] });
             document.querySelector(".turns").replaceChildren(turn.element);
         }"""

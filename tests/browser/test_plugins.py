@@ -114,13 +114,16 @@ def test_docusaurus_plugin_validates_its_options() -> None:
     if node is None:
         pytest.skip("no node on PATH")
     server = {"server": "http://chapterverse.test/"}
-    wrong = [{}, server | {"theme": "blue"}, server | {"colour": "red"}, server | {"suggestions": "Why?"}]
+    wrong = [{}, {"server": "https://"}, {"server": "http://chapterverse.test/?x=1"}]
+    wrong += [server | {"theme": "blue"}, server | {"colour": "red"}]
+    wrong += [server | {"suggestions": "Why?"}, server | {"suggestions": ["a || b?"]}]
     tried = json.dumps([server | OPTIONS, server, *wrong])
     command = [node, "-e", NODE, str(PLUGINS / "docusaurus-plugin-chapterverse"), tried]
     full, bare, *messages = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     assert full == [{"tagName": "script", "attributes": {"src": SOURCE, "async": True} | WRITTEN}]
     assert bare == [{"tagName": "script", "attributes": {"src": SOURCE, "async": True}}]
-    for message, name in zip(messages, ("server", "theme", "colour", "suggestions"), strict=True):
+    names = ("server", "server", "server", "theme", "colour", "suggestions", "suggestions")
+    for message, name in zip(messages, names, strict=True):
         assert message.startswith("docusaurus-plugin-chapterverse: ") and f'"{name}"' in message
 
 

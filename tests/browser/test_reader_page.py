@@ -293,7 +293,8 @@ def test_code_is_shown_if_the_highlighter_cannot_be_loaded(browser: Browser, ser
 def test_code_of_an_answer_has_colours_on_a_page_without_code(page: Page) -> None:
     parts = ["Turn it [1]:\n\n", "```python\ndef turn():  # by [1]\n    return 1\n```\n\n", "It turns.\n"]
     events = [
-        {"type": "chunk", "content": part, "sources": [SOURCE] if not at else []} for at, part in enumerate(parts)
+        {"type": "chunk", "content": part, "cites": [] if at else [1], "sources": [] if at else [SOURCE]}
+        for at, part in enumerate(parts)
     ]
     answer_with(page, EVENTS[0], *events, {"type": "sources", "sources": [SOURCE]}, {"type": "done", **SUMMARY})
     ask(page, "How?")
@@ -629,7 +630,12 @@ def test_refusal_shows_the_nearest_sections_first(page: Page) -> None:
 def test_markdown_of_an_answer_is_rendered(page: Page) -> None:
     chunks = ["Two **ways** [1]:\n\n", "- the `first` [1]\n", "- the second\n\n", "```bash\nls <b>\n```\n"]
     events = [
-        {"type": "chunk", "content": chunk, "sources": [SOURCE] if not number else []}
+        {
+            "type": "chunk",
+            "content": chunk,
+            "cites": [1] if "[1]" in chunk else [],
+            "sources": [SOURCE] if not number else [],
+        }
         for number, chunk in enumerate(chunks)
     ]
     answer_with(page, EVENTS[0], *events, {"type": "sources", "sources": [SOURCE]}, {"type": "done", **SUMMARY})
@@ -639,6 +645,20 @@ def test_markdown_of_an_answer_is_rendered(page: Page) -> None:
     expect(answer.locator("li")).to_have_text(["the first 1", "the second"])
     expect(answer.locator("pre code")).to_have_text("ls <b>")
     expect(answer.locator(".chip")).to_have_count(2)
+
+
+def test_stars_and_brackets_of_the_book_are_shown_as_they_are(page: Page) -> None:
+    content = "Powers are 2**3 and 4**5, see Knuth [1] and [2] [1]."
+    said = {"type": "chunk", "content": "**Both [2] are exact [1].**", "cites": [1], "sources": [SOURCE]}
+    quoted = said | {"content": f"\n\n{content}", "highlights": [{"start": 2, "end": len(content) + 2}], "sources": []}
+    sources = {"type": "sources", "sources": [SOURCE]}
+    answer_with(page, EVENTS[0], said, quoted, sources, {"type": "done", **SUMMARY})
+    ask(page, "How?")
+    expect(page.locator(".answer p")).to_have_text(
+        ["Both [2] are exact.\u202f1", "Powers are 2**3 and 4**5, see Knuth [1] and [2].\u202f1"]
+    )
+    expect(page.locator(".answer strong .chip")).to_have_count(1)
+    expect(page.locator(".heard")).to_have_text("Powers are 2**3 and 4**5, see Knuth [1] and [2] .")
 
 
 def test_answer_can_be_copied_and_question_shared(page: Page, server: Served, scripted: Scripted) -> None:

@@ -94,6 +94,27 @@ def faults(page: Page) -> list[str]:
     return [f"{fault['id']}: {node['html']}" for fault in found["violations"] for node in fault["nodes"]]
 
 
+def test_widget_outlives_the_body_and_leaves_the_styles_of_the_site(page: Page) -> None:
+    launcher(page).wait_for()
+    page.evaluate("document.documentElement.style.overflow = 'hidden scroll'")
+    launcher(page).click()
+    assert page.evaluate("document.documentElement.style.overflow") == "hidden scroll"
+    page.locator("chapterverse-widget").get_by_role("button", name=re.compile("Close")).click()
+    page.evaluate("""() => {
+        const body = document.createElement("body");
+        body.innerHTML = "<p id='next'>Words of the next page.</p>";
+        document.body.replaceWith(body);
+    }""")
+    launcher(page).wait_for()
+    page.locator("#next").evaluate("node => getSelection().selectAllChildren(node)")
+    expect(page.locator("chapterverse-widget .ask-about")).to_be_visible()
+    page.evaluate("""() => {
+        document.body.animate([{ opacity: 1 }, { opacity: 1 }], { duration: 1000, iterations: Infinity });
+        document.body.style.cssText = "background: #111; color: #eee";
+    }""")
+    expect(page.locator("chapterverse-widget .widget")).to_have_attribute("data-theme", "dark")
+
+
 def test_recorded_stream_is_shown_as_it_arrives(browser: Browser, site: Host) -> None:
     replay = Replay()
     with scripted_server(Shelf(), replay, cors_origins=site.url) as server:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chapterverse.evidence.citations import Proven, Renderer, lines_of, marked, markers_in
+from chapterverse.evidence.citations import Proven, Renderer, lines_of, marked, markers_of, without_markers
 from chapterverse.evidence.passages import Evidence
 from chapterverse.evidence.statement import Statement
 from chapterverse.models import SelectedTextCitation
@@ -99,13 +99,13 @@ def test_position_of_markers(text: str, shown: str) -> None:
 
 
 def test_brackets_in_code_are_no_markers() -> None:
-    text = "A [1][2]. `x[1]`\n```\ny[3]\n```\n[3]"
-    assert [(text[start:end], numbers) for start, end, numbers in markers_in(text)] == [
-        ("[1]", (1,)),
-        ("[2]", (2,)),
-        ("[3]", (3,)),
-    ]
-    assert markers_in(text)[-1][0] == text.rindex("[3]")
+    assert without_markers("A [1][2]. `x[1]`\n```\ny[3]\n```\n[3]") == "A. `x[1]`\n```\ny[3]\n```"
+
+
+def test_brackets_of_the_book_are_no_markers() -> None:
+    text = "As Knuth says [1] and [2] [1][2]."
+    assert markers_of(text, [1, 2]) == [(26, 29, 1), (29, 32, 2)]
+    assert markers_of(text, []) == []
 
 
 def test_lines_of_handles_all_line_endings() -> None:

@@ -40,7 +40,7 @@ class EditionPaths:
         if found is None or found[2] in _OF_THE_SERVER:
             await self._app(scope, receive, send)
         elif found[2] is None:  # add the final slash: addresses in the page are relative to this folder
-            await RedirectResponse(f"./{quote(found[1], safe='@')}/")(scope, receive, send)
+            await RedirectResponse(f"./{quote(found[1], safe='@')}/{_query(scope)}")(scope, receive, send)
         elif found[2].endswith("/") and found[2].strip("/"):  # FastAPI would redirect to all books
             await RedirectResponse(_without_final_slash(found[2], scope))(scope, receive, send)
         else:
@@ -52,9 +52,13 @@ class EditionPaths:
 def _without_final_slash(path: str, scope: Scope) -> str:
     """The relative address of a path without the slashes at its end. A proxy may have removed the path's beginning."""
     shorter = path.rstrip("/")
-    query = scope.get("query_string", b"").decode("latin-1")
     up = "../" * (len(path) - len(shorter))
-    return f"{up}{quote(shorter.rpartition('/')[2], safe='')}{query and f'?{query}'}"
+    return f"{up}{quote(shorter.rpartition('/')[2], safe='')}{_query(scope)}"
+
+
+def _query(scope: Scope) -> str:
+    query = scope.get("query_string", b"").decode("latin-1")
+    return query and f"?{query}"
 
 
 def edition_of(scope: Scope) -> SearchFilters | None:

@@ -6,10 +6,11 @@ here, too, because they must not merge with the text around them.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 from urllib.parse import quote
 
+from chapterverse.evidence.citations import markers_of
 from chapterverse.models import AnswerSummary, NearSection
 
 _FENCE: Final = re.compile(r"(`{3,}+|~{3,}+)[^`\r\n]*")  # only at the start of a line: never inside a list
@@ -117,12 +118,12 @@ def link_to(url: str) -> str:
     return quote(url, safe="/:?#@!$&'*+,;=%~-._")  # encodes characters that end an address, such as blanks and brackets
 
 
-def marked(text: str, markers: Iterable[tuple[int, int, Iterable[int]]]) -> str:
-    """Replace citation markers, given as (start, end, numbers), with private characters that `written` finds later."""
+def marked(text: str, cites: Sequence[int]) -> str:
+    """Replace the markers of a statement with private characters that `written` finds later."""
     pieces: list[str] = []
     last = 0
-    for start, end, numbers in markers:
-        pieces += _unmarked(text[last:start]), *(f"\ue000{number}\ue001" for number in numbers)
+    for start, end, number in markers_of(text, cites):
+        pieces += _unmarked(text[last:start]), f"\ue000{number}\ue001"
         last = end
     return "".join((*pieces, _unmarked(text[last:])))
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from html import escape
 from itertools import count, pairwise
 from typing import Final
+from urllib.parse import unquote
 
 from chapterverse.api.pages import PageBlock, PageMark, RenderedPage
 from chapterverse.book import CAPTION
@@ -130,7 +131,7 @@ class _Rendering:
 
     def _heading(self, block: PageBlock, _: int) -> Node:
         section = self._headings.get(block.start)
-        anchor = f"book-{section.anchor}" if section and section.anchor else None
+        anchor = f"book-{unquote(section.anchor)}" if section and section.anchor else None
         heading = node(f"h{section.level if section else 4}", id=anchor, tabindex="-1", dir="auto")
         lead = re.match(r"#+ ", self._text[block.start : block.end])
         return self._inline(heading, block.start + (lead.end() if lead else 0), block.end)

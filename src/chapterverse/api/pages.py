@@ -181,8 +181,9 @@ def first_paragraph(page: RenderedPage) -> str:
     text = " ".join(page.text[block.start : block.end].replace("`", "").split()) if block else ""
     if len(text) <= _DESCRIPTION:
         return text
-    sentences = re.match(rf".{{80,{_DESCRIPTION}}}[.!?](?= )", text)
-    return sentences[0] if sentences else f"{text[:_DESCRIPTION].rpartition(' ')[0]} …"
+    sentences = re.match(rf".{{80,{_DESCRIPTION}}}(?:[.!?](?= )|[。！？])", text)
+    cut = text[:_DESCRIPTION]
+    return sentences[0] if sentences else f"{cut.rpartition(' ')[0] or cut} …"
 
 
 async def _page(page_id: str, index: Index, asked_for: str = "") -> Page:

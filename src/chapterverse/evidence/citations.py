@@ -68,8 +68,9 @@ class Renderer:
             f"{edition_label(*edition) or 'no version'} {''.join(f'[{number}]' for number in numbers)}"
             for edition, numbers in cited.items()
         ]
+        numbers = [number for group in cited.values() for number in group]
         content = f"\n\nThe sources are of different versions: {', '.join(named)}."
-        return ChunkEvent(content=content, kind="frame", cites=list(range(1, len(self.sources) + 1)))
+        return ChunkEvent(content=content, kind="frame", cites=numbers)
 
     def _cite(self, span: tuple[int, int, int], proven: Proven) -> int:
         """Return the number of the source that contains a span of a passage; if there is none, add one."""
@@ -148,20 +149,26 @@ def marked(text: str, markers: str) -> str:
     return f"{text[:at].rstrip()} {markers}{text[at:]}"
 
 
-def markers_in(text: str) -> list[tuple[int, int, tuple[int, ...]]]:
-    """Return the positions and numbers of the citation markers of an answer. Brackets in code do not count."""
-    code = [match.span() for match in _CODE.finditer(text)]
-    return [
-        (found.start(), found.end(), (int(found[1]),))
-        for found in _MARKER.finditer(text)
-        if not any(left <= found.start() < right for left, right in code)
-    ]
+def markers_of(text: str, cites: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Return the start, end and number of each marker of a rendered statement, which cites these sources in this order.
+    Nothing in brackets follows the markers, so that the book's own brackets come before them."""
+    places: list[tuple[int, int, int]] = []
+    place = len(text)
+    for number in reversed(cites):
+        marker = f"[{number}]"
+        if (place := text.rfind(marker, 0, place)) < 0:
+            break
+        places.append((place, place + len(marker), number))
+    return places[::-1]
 
 
 def without_markers(text: str) -> str:
-    """Remove the citation markers of an answer and the white space before them."""
-    for start, end, _ in reversed(markers_in(text)):
-        text = text[:start].rstrip() + text[end:]
+    """Remove what looks like a marker, and the white space before it, from an answer whose statements are not known.
+    Brackets in code stay."""
+    code = [match.span() for match in _CODE.finditer(text)]
+    for found in reversed([*_MARKER.finditer(text)]):
+        if not any(left <= found.start() < right for left, right in code):
+            text = text[: found.start()].rstrip() + text[found.end() :]
     return text
 
 

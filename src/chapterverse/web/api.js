@@ -54,7 +54,9 @@ export class Api {
   constructor(base, askForKey) {
     this.base = base;
     this.askForKey = askForKey;
-    this.key = memory.get(KEY);
+    const server = new URL(base).pathname.replace(/editions\/[^/]+\/$/, ""); // others may be on the same host
+    this.name = server === "/" ? KEY : `${KEY} ${server}`;
+    this.key = memory.get(this.name);
     this.asking = null;
   }
 
@@ -124,7 +126,7 @@ export class Api {
   }
 
   async json(...request) {
-    return (await this.send(...request)).json();
+    return (await this.send(...request)).json().catch(unread);
   }
 
   async send(method, path, body, signal) {
@@ -155,9 +157,15 @@ export class Api {
     const key = await this.asking;
     if (!key) return false;
     this.key = key;
-    memory.set(KEY, key);
+    memory.set(this.name, key);
     return true;
   }
+}
+
+/** Fails like a request whose answer is not from Chapterverse: of a login page, or cut off. */
+function unread(failure) {
+  if (failure.name === "AbortError") throw failure;
+  throw new ApiError(0, { error_code: "unexpected", message: "The answer cannot be read: reload the page, or sign in again." });
 }
 
 async function refusal(answer) {

@@ -8,7 +8,7 @@ import { flat } from "./excerpts.js";
 import { lengthOf } from "./offsets.js";
 import { Past } from "./past.js";
 import { lastOf, suggestedQuestions } from "./suggestions.js";
-import { Turn } from "./turn.js";
+import { replaceMarkers, Turn } from "./turn.js";
 
 export const SESSION = "chapterverse.session";
 const KEPT = 20; // turns that are shown again after a reload
@@ -144,7 +144,7 @@ export class AskBox {
     events.push(event);
     turn.show(event);
     if (event.type === "retrieved") this.say(`Reading ${count(event.passages.length, "passage")}.`);
-    if (event.type === "chunk") this.heard.textContent = flat(event.content.replace(/\[\d+\]/g, ""));
+    if (event.type === "chunk") this.heard.textContent = flat(replaceMarkers(event, "").replace(event.highlights?.length ? "" : /\*\*/g, ""));
     if (ENDS.has(event.type)) this.finish(event, turn);
     this.save();
   }
@@ -219,7 +219,7 @@ export class AskBox {
       let turn;
       try {
         turn = this.turn(asked);
-        asked.events.forEach((event) => turn.show(event));
+        asked.events.forEach((event) => turn.show({ ...event, retry_after: null })); // that time is over
         if (!asked.events.some(({ type }) => ENDS.has(type))) turn.fail({ message: "The page was left before the end of the answer.", code: "left" });
       } catch {
         continue; // it cannot be shown and is dropped

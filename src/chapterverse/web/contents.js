@@ -136,7 +136,7 @@ export function aboutOf({ text, blocks }) {
   const block = blocks.find(({ kind }) => kind === "paragraph");
   const words = block ? characters.slice(block.start, block.end).join("").replaceAll("`", "").split(/\s+/).filter(Boolean).join(" ") : "";
   if ([...words].length <= ABOUT) return words;
-  const whole = new RegExp(`^.{80,${ABOUT}}[.!?](?= )`, "u").exec(words);
+  const whole = new RegExp(`^.{80,${ABOUT}}(?:[.!?](?= )|[。！？])`, "u").exec(words);
   return whole ? whole[0] : `${[...words].slice(0, ABOUT).join("").replace(/ [^ ]*$/, "")} …`;
 }
 

@@ -93,18 +93,21 @@ export function leading(href) {
   return { href, target: away && "_blank", rel: away && "noopener" };
 }
 
-/** The id of a heading of the book. The prefix prevents conflicts with ids of the page, such as `cv-search`. */
-export const bookId = (anchor) => `book-${anchor}`;
-
-/** The fragment of an address that links to a heading. The anchor may be percent-encoded already. */
-export function sectionHash(anchor) {
-  let name = anchor;
+/**
+ * The id of a heading of the book. The prefix prevents conflicts with ids of the page, such as `cv-search`. The anchor may be
+ * percent-encoded.
+ */
+export function bookId(anchor) {
   try {
-    name = decodeURIComponent(anchor);
+    return `book-${decodeURIComponent(anchor)}`;
   } catch {
-    // not encoded: a percent sign of its own
+    return `book-${anchor}`; // not encoded: a percent sign of its own
   }
-  return `#${encodeURIComponent(bookId(name))}`;
+}
+
+/** The fragment of an address that links to a heading. */
+export function sectionHash(anchor) {
+  return `#${encodeURIComponent(bookId(anchor))}`;
 }
 
 /** How to scroll: smoothly, unless the reader prefers reduced motion. */

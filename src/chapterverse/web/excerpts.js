@@ -18,7 +18,7 @@ export function flat(text) {
   return plain(text.replace(/^(?:> ?)+/gm, "").replace(ROW, (_, row) => `${row.trimEnd()};|\n`))
     .replace(/^#{1,6} (.*)$\n*(?=.)/gm, "$1 · ")
     .replace(/^\s*(?:#{1,6}|[-*+•]|\d+\.) /gm, "")
-    .replace(/`+|\*\*/g, "")
+    .replace(/`+/g, "")
     .replace(/\s+/g, " ")
     .trim();
 }

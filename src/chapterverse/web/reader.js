@@ -47,7 +47,7 @@ class Reader {
       colour: () => fetchHighlighter(PRISM),
       here: () => this.contents.links.get(address()?.id)?.dataset.url ?? null,
       shortcut: "/",
-      name: editionIn(ROOT) ? `${SESSION} ${editionIn(ROOT)}` : SESSION, // a conversation belongs to the book in which it began
+      name: `${SESSION} ${new URL(ROOT).pathname}`.replace(/ \/$/, ""), // a conversation belongs to the book in which it began
       remembers: true,
       closing: () => this.toggle("ask", false),
     });
@@ -99,7 +99,7 @@ class Reader {
       history.replaceState(null, "", `${hrefOfPage(old[1])}${query}${section ? sectionHash(section) : ""}`);
     }
     const asked = new URLSearchParams(location.search).get("ask");
-    if (asked && !address()) history.replaceState(null, "", ROOT);
+    if (asked) history.replaceState(history.state, "", location.pathname + location.hash); // a reload must not ask again
     const named = location.search || location.hash;
     // After a reload, restore the scroll position; otherwise keep where the reader has scrolled meanwhile.
     const scroll = kept ?? (named ? null : scrollY);
@@ -155,6 +155,7 @@ class Reader {
       if (known.blocks.some((block) => block.kind === "code" && languageOf(block.info))) await fetchHighlighter(PRISM);
     } catch (failure) {
       this.explain(failure);
+      if (moveFocus) place.focus({ preventScroll: true });
       return;
     }
     if (address()?.id !== wanted.id) return; // the reader has moved on meanwhile
@@ -215,15 +216,21 @@ class Reader {
       if (failure) return this.explain(failure);
       this.cover = coverOf({ title: this.bookTitle, about: first ? aboutOf(first) : "", logo: this.brand.querySelector("img"), contents: this.contents, shelf: (book) => shelfOf(ROOT, book) });
     }
+    this.leavePage(this.cover);
+    scrollTo({ top: scroll ?? 0, behavior: "instant" });
+    this.ask.offer();
+  }
+
+  /** Shows something else than a page of the book. */
+  leavePage(nodes) {
     this.page = null;
     this.runs = [];
-    place.replaceChildren(...OLDER, ...this.cover);
+    place.replaceChildren(...OLDER, ...nodes);
     document.title = this.bookTitle;
     document.querySelector("link[rel=alternate]").href = `${ROOT}llms.txt`;
     this.contents.open(null);
     this.closeDrawers();
-    scrollTo({ top: scroll ?? 0, behavior: "instant" });
-    this.ask.offer();
+    this.selection.close();
   }
 
   /** Adds to each heading a link to it, and a button to ask about its section without a mouse. */
@@ -283,8 +290,7 @@ class Reader {
 
   explain(failure) {
     const again = () => (this.contents.pages.length ? this.open() : location.reload());
-    this.page = null;
-    place.replaceChildren(...explanationOf(failure, again));
+    this.leavePage(explanationOf(failure, again));
   }
 
   /** Opens or closes a drawer. On wide screens the contents are always visible, and the ask panel can be closed. */
@@ -349,6 +355,7 @@ class Reader {
   }
 
   pressed(event) {
+    if (event.isComposing || !event.key) return; // without a key: the browser fills in a form
     const writing = event.target.closest?.("input, textarea, select");
     if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && !event.altKey && !at("key").open) {
       event.preventDefault();
@@ -383,16 +390,7 @@ function address() {
   if (!found) return null;
   const named = new URLSearchParams(location.search);
   const spans = (name) => [...(named.get(name) ?? "").matchAll(/(\d+)-(\d+)/g)].map(([, start, end]) => [Number(start), Number(end)]);
-  return { id: found[1].toLowerCase(), quote: spans("quote")[0] ?? null, answering: spans("answering"), find: named.get("find") ?? "", section: sectionOf(location.hash) };
-}
-
-/** The id of the heading in a fragment; null if there is none. */
-function sectionOf(hash) {
-  try {
-    return hash.startsWith("#book-") ? decodeURIComponent(hash.slice(1)) : null;
-  } catch {
-    return null; // an invalid percent-encoding
-  }
+  return { id: found[1].toLowerCase(), quote: spans("quote")[0] ?? null, answering: spans("answering"), find: named.get("find") ?? "", section: location.hash.startsWith("#book-") ? bookId(location.hash.slice("#book-".length)) : null };
 }
 
 new Reader().start();

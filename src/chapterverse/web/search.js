@@ -84,7 +84,7 @@ export class Search {
     if (!query) return null;
     const words = wordsOf(query);
     const found = this.pages().filter((page) => words.every((word) => matching([word]).test(page.title))).slice(0, TITLES);
-    if (!found.length || !words.length) return null;
+    if (!found.length) return null;
     const items = found.map((page) => element("li", {}, element("a", { class: "hit", href: this.hrefOf(page.page_id) }, element("strong", { dir: "auto" }, ...marked(page.title, words)), crumb([page.edition.replace("@", " "), page.chapter]))));
     return element("section", { class: "titles" }, element("h2", {}, "Pages"), element("ul", {}, ...items));
   }
@@ -93,8 +93,8 @@ export class Search {
   passages(query, results, hasTitles) {
     if (!results.length) return [element("p", { class: "nothing" }, `Nothing found for “${query}”.`), this.asking(query)];
     const words = wordsOf(query);
-    const has = words.length && matching(words);
-    const isSaid = has && results.some((hit) => has.test(hit.chunk_text) || has.test(hit.breadcrumb));
+    const has = matching(words);
+    const isSaid = results.some((hit) => has.test(hit.chunk_text) || has.test(hit.breadcrumb));
     const pages = new Map();
     for (const hit of results) pages.set(hit.page_id, [...(pages.get(hit.page_id) ?? []), hit]);
     const chapters = new Map(this.pages().map((page) => [page.page_id, page.chapter]));
@@ -124,6 +124,7 @@ export class Search {
 
   /** Up and down move through the results and back to the input. Escape closes the dialog; by default it would only clear the input. */
   pressed(event) {
+    if (event.isComposing) return;
     if (event.key === "Escape") {
       event.preventDefault();
       this.close();
@@ -137,19 +138,23 @@ export class Search {
   }
 }
 
+/** The words of a query, or the query itself if it has none, like `C++`. */
 function wordsOf(query) {
-  return query.toLowerCase().match(/[\p{L}\p{N}_]{2,}/gu) ?? [];
+  const whole = query.trim().toLowerCase();
+  return whole.match(/[\p{L}\p{N}_][\p{L}\p{M}\p{N}_]+/gu) ?? (whole ? [whole] : []);
 }
 
-/** A pattern for words that begin with one of these. In scripts without blanks a word may stand anywhere. */
+/** A pattern for words that begin with one of these. In scripts without blanks a word may stand anywhere, and so may signs. */
 function matching(words) {
-  const unspaced = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]/u;
-  const patterns = words.map((word) => (unspaced.test(word) ? word : `(?<![\\p{L}\\p{N}_])${word}[\\p{L}\\p{N}_]*`));
+  const unspaced = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]|^[^\p{L}\p{N}_]/u;
+  const patterns = words.map((word) => {
+    const literal = word.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
+    return unspaced.test(word) ? literal : `(?<![\\p{L}\\p{M}\\p{N}_])${literal}[\\p{L}\\p{M}\\p{N}_]*`;
+  });
   return new RegExp(patterns.join("|"), "iu");
 }
 
 function marked(text, words) {
-  if (!words.length) return [text];
   const nodes = [];
   let done = 0;
   for (const found of text.matchAll(new RegExp(matching(words), "giu"))) {
@@ -172,7 +177,7 @@ function crumb(names) {
 
 /** The part of a passage around the first word searched for: of its prose, or lines of code if only code contains the word. */
 function excerpt(stored, words) {
-  const found = words.length ? matching(words) : /^/;
+  const found = matching(words);
   const code = [...stored.matchAll(/^(`{3,})[^`\n]*\n([^]*?)\n?^\1$/gm)].map(([, , lines]) => lines);
   const prose = flat(stored.replace(/^(`{3,})[^`\n]*\n[^]*?^\1$/gm, "").replace(/^#+ .*$/gm, ""));
   const block = !prose || (!found.test(prose) && code.some((lines) => found.test(lines))) ? code.find((lines) => found.test(lines)) ?? code[0] : null;
@@ -184,10 +189,13 @@ function excerpt(stored, words) {
   return element("code", { class: "excerpt" }, ...marked(shown.map((line) => line.slice(indent)).join("\n"), words));
 }
 
+/** The text around a word, cut at blanks if there are any near. */
 function around(text, word) {
   const first = text.search(word);
-  const start = first > EXCERPT / 2 ? text.indexOf(" ", first - EXCERPT / 3) + 1 : 0;
+  const early = Math.max(0, first - EXCERPT / 3);
+  const before = /^\S*\s/u.exec(text.slice(early, first))?.[0] ?? "";
+  const start = first > EXCERPT / 2 ? Math.floor(early) + before.length : 0;
   const cut = text.slice(start, start + EXCERPT);
-  const end = start + EXCERPT < text.length ? `${cut.replace(/\s\S*$/, "")} …` : cut;
+  const end = start + EXCERPT < text.length ? `${cut.replace(/\s\S{0,30}$/, "")} …` : cut;
   return start ? `… ${end}` : end;
 }

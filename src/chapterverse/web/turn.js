@@ -8,9 +8,10 @@ import { ratingOf } from "./feedback.js";
 import { languageOf } from "./highlight.js";
 import { mark, unitsOf } from "./offsets.js";
 
-// A marker is separated from the word before it, unlike the index in `list[0]`.
-const PIECE = /(?<=^|[\s\]])\[(\d+)\]|(`+)(?!`)(.+?)(?<!`)\2(?!`)|\*\*(?=\S)(.+?)(?<=\S)\*\*/g;
-const STOPS = /^((?:\s*\[\d+\])+)([.,;:!?]+)/; // markers before the end of a sentence
+// Our markers are between private characters, so that the book's own brackets are not taken for them.
+const MARKER = /\ue000(\d+)\ue001/g;
+const PIECE = /((?:\ue000\d+\ue001)+)([.,;:!?]*)|(`+)(?!`)([^\ue000]+?)(?<!`)\3(?!`)/g; // markers with final punctuation, and code
+const SAID = new RegExp(`${PIECE.source}|\\*\\*(?=\\S)(.+?)(?<=\\S)\\*\\*`, "g"); // and strong words, which only a model marks
 const FROM = /^From “.+”:$/; // the place of an excerpt, which its card shows, too
 const GLUE = "\u202f"; // a narrow space without a line break
 const MISSING = "The rest did not arrive.";
@@ -36,7 +37,6 @@ export class Turn {
     this.reading = null;
     this.parts = []; // of the answer: excerpts of the book, and text between them
     this.sources = [];
-    this.complete = false; // whether all sources are known
     this.element = element(
       "section",
       { class: "turn", "aria-label": `Question: ${asked.query}` },
@@ -60,16 +60,18 @@ export class Turn {
   }
 
   /** Shows verified text and records the sources that it cites for the first time. The parts of an excerpt that answer are marked. */
-  showText({ content, highlights = [], sources = [] }) {
+  showText(event) {
+    const { highlights = [], sources = [] } = event;
+    const text = replaceMarkers(event);
     this.sources.push(...sources);
     if (this.reading) this.reading.open = false;
     const isExcerpt = highlights.length > 0;
     const last = this.parts.at(-1);
     if (last && !isExcerpt && !last.highlights.length) {
-      last.text += content;
+      last.text += text;
       this.renderPart(last);
     } else {
-      const part = { text: content, highlights, node: element("div", { class: isExcerpt ? "excerpt" : "said" }) };
+      const part = { text, highlights, node: element("div", { class: isExcerpt ? "excerpt" : "said" }) };
       this.parts.push(part);
       this.renderPart(part);
       this.answer.append(part.node);
@@ -81,8 +83,9 @@ export class Turn {
     const { nodes, runs } = renderExcerpt(part.text);
     const units = unitsOf(part.text);
     for (const { start, end } of part.highlights) mark(runs, units(start), units(end), "answering");
+    const pieces = part.highlights.length ? PIECE : SAID;
     for (const { node } of runs) {
-      if (!node.parentElement.closest("code")) node.replaceWith(...spans(node.data, (number) => this.chip(number)));
+      if (!node.parentElement.closest("code")) node.replaceWith(...spans(node.data, pieces, (number) => this.chip(number)));
     }
     for (const node of nodes) dress(node);
     const old = [...part.node.childNodes];
@@ -139,7 +142,6 @@ export class Turn {
   showSources(sources) {
     this.element.querySelector(".sources")?.remove();
     this.sources = sources;
-    this.complete = true;
     this.parts.forEach((part) => this.renderPart(part));
     if (this.asked.selection !== null) this.markSelection(sources);
     if (!sources.length) return;
@@ -235,7 +237,7 @@ export class Turn {
 
   /** The answer as text for other documents, with the address of each source. */
   markdown() {
-    const text = this.parts.map((part) => part.text).join("").trim();
+    const text = this.parts.map((part) => part.text.replace(MARKER, "[$1]")).join("").trim();
     const sources = this.sources.map((source, index) => {
       const href = this.asked.selection === null && this.actions.hrefOf(source);
       return `[${index + 1}] ${placeName(source)}${href ? `: ${new URL(href, document.baseURI).href}` : ""}`;
@@ -287,7 +289,6 @@ export class Turn {
   /** A citation: a link to its source once the source is known. */
   chip(number) {
     const source = this.sources[number - 1];
-    if (!source && this.complete) return `[${number}]`; // not a citation
     const selected = this.asked.selection !== null;
     const node = element(selected ? "button" : "a", { class: "chip", type: selected && "button" }, String(number));
     if (!source) return node;
@@ -321,20 +322,33 @@ function unfolding(shown, attributes, name) {
   return button;
 }
 
-/** A text with `code`, **strong** words and markers as nodes. Final punctuation is put before the markers. */
-function spans(text, marker) {
+/**
+ * The text of a chunk with its markers between private characters, which keeps all offsets; or with `form` instead of them.
+ * The markers are the last brackets with the numbers that the chunk cites, in this order.
+ */
+export function replaceMarkers({ content, cites = [] }, form = "\ue000$1\ue001") {
+  let text = content.replace(/[\ue000\ue001]/g, "\ufffd");
+  let place = text.length;
+  for (const number of [...cites].reverse()) {
+    const found = `[${number}]`;
+    place = place && text.lastIndexOf(found, place - 1);
+    if (!text.startsWith(found, place)) break;
+    text = text.slice(0, place) + form.replace("$1", number) + text.slice(place + found.length);
+  }
+  return text;
+}
+
+/** A text with the pieces of a pattern as nodes: `code`, **strong** words, markers. Final punctuation is put before markers. */
+function spans(text, pieces, chip) {
   const nodes = [];
   let done = 0;
-  for (const found of text.matchAll(PIECE)) {
-    const [whole, number, , code, strong] = found;
-    if (found.index < done) continue; // a marker that was moved
-    const stops = number && STOPS.exec(text.slice(found.index));
-    const chips = number ? [...(stops?.[1] ?? whole).matchAll(/\d+/g)].map(([each]) => marker(Number(each))) : [];
+  for (const found of text.matchAll(pieces)) {
+    const [whole, markers, stops, , code, strong] = found;
     const before = text.slice(done, found.index);
-    done = found.index + (stops ?? found)[0].length;
-    if (code || strong) nodes.push(before, code ? element("code", {}, code) : element("strong", {}, strong));
-    else if (chips.every((chip) => chip instanceof Node)) nodes.push(before.trimEnd(), stops?.[2], GLUE, ...chips);
-    else nodes.push(text.slice(done - before.length - (stops ?? found)[0].length, done)); // no citation
+    done = found.index + whole.length;
+    if (code) nodes.push(before, element("code", {}, code));
+    else if (strong) nodes.push(before, element("strong", {}, ...spans(strong, pieces, chip)));
+    else nodes.push(before.trimEnd(), stops, GLUE, ...[...markers.matchAll(MARKER)].map(([, number]) => chip(Number(number))));
   }
   return [...nodes, text.slice(done)].filter(Boolean);
 }

@@ -45,7 +45,7 @@ class Widget {
     });
     if (logo) this.panel.querySelector(".ask-head h2").prepend(picture(logo));
     this.selection = new SelectionButton({
-      place: document.body,
+      place: document.documentElement, // the site may replace its body
       beside: this.launcher,
       textOf: () => getSelection().toString().trim(),
       chosen: (text) => this.askAbout(text),
@@ -107,10 +107,19 @@ class Widget {
   /** Adapts to the page, also when its styles load late or the reader changes the colour scheme. */
   keepInTune() {
     addEventListener("load", () => this.tune());
-    const nodes = [document.documentElement, document.body];
-    const settled = () => Promise.allSettled(nodes.flatMap((node) => node.getAnimations()).map((each) => each.finished));
+    const running = () => [document.documentElement, document.body].flatMap((node) => node?.getAnimations() ?? []);
+    const ending = () => running().filter((each) => each.effect.getComputedTiming().endTime < Infinity);
+    const settled = () => Promise.allSettled(ending().map((each) => each.finished));
     const changed = () => requestAnimationFrame(() => settled().then(() => this.tune()));
-    for (const node of nodes) new MutationObserver(changed).observe(node, { attributes: true });
+    const observer = new MutationObserver((changes) => {
+      if (changes.some(({ type }) => type === "childList")) observe(); // the site may have replaced its body
+      changed();
+    });
+    const observe = () => {
+      observer.observe(document.documentElement, { attributes: true, childList: true });
+      if (document.body) observer.observe(document.body, { attributes: true });
+    };
+    observe();
     DARK.addEventListener("change", changed);
   }
 
@@ -144,7 +153,14 @@ class Widget {
     for (const node of this.behind) node.inert = false;
     this.behind = covers ? [...document.body.children].filter((node) => node !== this.host && !node.inert && !node.contains(this.host)) : [];
     for (const node of this.behind) node.inert = true;
-    document.documentElement.style.setProperty("overflow", covers ? "hidden" : "");
+    const { style } = document.documentElement;
+    if (covers) {
+      this.overflow ??= style.overflow;
+      style.overflow = "hidden";
+    } else if (this.overflow !== undefined) {
+      style.overflow = this.overflow;
+      this.overflow = undefined;
+    }
     if (covers) this.panel.setAttribute("aria-modal", "true");
     else this.panel.removeAttribute("aria-modal");
   }

@@ -145,14 +145,18 @@ def test_stream_headers_heartbeats_and_chunks(server: Served) -> None:
     assert (first["model"], "usage" in first) == ("any", False)
 
 
-def test_markers_become_footnotes_outside_code_only() -> None:
+def test_markers_become_footnotes_but_not_brackets_of_the_book() -> None:
     form = Footnoted(CompletionRequest.model_validate({"messages": [{"role": "user", "content": "x"}]}), "")
-    contents = ("See `a[1]` and b.c[2] [1][2].\n", "```py\nx[1]\n```\n[2]\n", "| a [1] |\n")
-    shown = [one for content in contents for one in form.revise(ChunkEvent(content=content))]
+    chunks = [
+        ChunkEvent(content="See `a[1]` and b.c[2] [1][2].\n", cites=[1, 2]),
+        ChunkEvent(content="```py\nx[1]\n```\n[2]\n", cites=[2]),
+        ChunkEvent(content="| As Knuth says [2] [1] |\n", cites=[1]),
+    ]
+    shown = [one for chunk in chunks for one in form.revise(chunk)]
     assert [one.content for one in shown if isinstance(one, ChunkEvent)] == [
         "See `a[1]` and b.c\\[2\\] [^1][^2].\n",
         "```py\nx[1]\n```\n[^2]\n",
-        "| a [^1] |\n",
+        "| As Knuth says \\[2\\] [^1] |\n",
     ]
 
 

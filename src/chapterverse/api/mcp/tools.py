@@ -28,7 +28,6 @@ from chapterverse.api.pages import BookList, PageText, list_books, read_page
 from chapterverse.book import edition_names
 from chapterverse.editions import NAMELESS, edition_label
 from chapterverse.errors import ChapterverseError, InternalError, NotFound
-from chapterverse.evidence.citations import markers_in
 from chapterverse.models import ChatRequest, ChatResponse, ErrorResponse, FeedbackKept, FeedbackRequest, SearchResult
 from chapterverse.retrieval import find_passages
 from chapterverse.services import Services
@@ -192,7 +191,16 @@ async def _ask(given: dict[str, Any], call: Call) -> types.CallToolResult:
     ]
     advice = "\n".join(advice_of(answer)) if answer.advice else ""
     texts = [text for text in (answer.disclaimer, advice, "\n\n".join(sources)) if text]
-    return _result(answer, written(inert(marked(answer.answer, markers_in(answer.answer))), "[{}]"), *texts)
+    return _result(answer, written(inert(_marked(answer)), "[{}]"), *texts)
+
+
+def _marked(answer: ChatResponse) -> str:
+    """Return the text of an answer with the markers of each statement replaced."""
+    text, last = "", 0
+    for statement in answer.statements:
+        text += marked(answer.answer[last : statement.end], statement.sources)
+        last = statement.end
+    return text + marked(answer.answer[last:], [])
 
 
 async def _read(given: dict[str, Any], call: Call) -> types.CallToolResult:

@@ -52,7 +52,6 @@ from chapterverse.api.openai.schemas import (
 from chapterverse.api.openapi.examples import COMPLETION, COMPLETION_STREAM, CONVERSATIONS
 from chapterverse.conversations.turns import Turn
 from chapterverse.errors import ValidationFailed, error_named
-from chapterverse.evidence.citations import markers_in
 from chapterverse.models import (
     AnswerMetadata,
     ChatRequest,
@@ -162,7 +161,7 @@ class Footnotes:
     def revise(self, event: Event) -> Iterator[Event]:
         """Yield the event with footnotes instead of markers. The notes are sent as text before the sources."""
         if isinstance(event, ChunkEvent):
-            if shown := self._inert.feed(_marked(event.content)):
+            if shown := self._inert.feed(marked(event.content, event.cites)):
                 yield self._text(shown)
             return
         if rest := self._inert.flush():
@@ -259,11 +258,6 @@ class Footnoted(Footnotes):
 
     def _usage_chunk(self, metadata: AnswerMetadata) -> bytes:
         return data(CompletionChunk(**self._common, choices=[], usage=_usage(metadata)).model_dump_json())
-
-
-def _marked(text: str) -> str:
-    """Replace the citation markers, so that they are not confused with brackets of the book."""
-    return marked(text, markers_in(text))
 
 
 def _finish(status: Status) -> FinishReason:
