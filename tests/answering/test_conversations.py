@@ -43,6 +43,7 @@ TWELVE = (
 MISSED_WITHOUT_A_KEY = {
     "What physics engine does it use?",
     "How does it talk to ROS 2?",
+    "Can you give me an example?",  # of what the wrong answer before it is about
 }
 
 

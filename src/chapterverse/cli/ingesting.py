@@ -93,13 +93,7 @@ async def ingest(
     settings = Settings.load()
     ledgers = settings.chapterverse_home / "ledgers"
     async with open_engines(settings) as engines:
-        present: Counter[str] = Counter()
-        if fresh:
-            present.update(record.source for record in (await pipeline.pages_before(engines.index, edition))[0])
-        else:
-            with suppress(RetrievalUnavailable):  # it is only for the hint
-                pages = await engines.index.pages()
-                present.update(page.source for page in pages if page.edition == edition.key)
+        present = await _present(engines, edition, fresh=fresh)
         warn_of_other_places([source for source in opened if source.key in present], ledgers, edition.key)
         if fresh and not yes and not _may_forget(present, {source.key for source in opened}):
             err.print("The book was not changed.")
@@ -123,6 +117,18 @@ async def ingest(
         click.echo(ledger.to_json())
     nothing_read = not any(row.outcome in ("added", "changed", "unchanged") for row in ledger)
     return 10 if nothing_read and ledger.count("failed") else 0
+
+
+async def _present(engines: "Engines", edition: "Edition", *, fresh: bool) -> Counter[str]:
+    """Return how many pages of each source are in the book. Without `fresh` they are only for a hint: none if the book
+    cannot be searched."""
+    from chapterverse.ingestion import pipeline
+
+    if fresh:
+        return Counter(record.source for record in (await pipeline.pages_before(engines.index, edition))[0])
+    with suppress(RetrievalUnavailable):
+        return Counter(page.source for page in await engines.index.pages() if page.edition == edition.key)
+    return Counter()
 
 
 def _may_forget(present: Counter[str], named: set[str]) -> bool:
