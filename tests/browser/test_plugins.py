@@ -114,7 +114,7 @@ def test_docusaurus_plugin_validates_its_options() -> None:
     if node is None:
         pytest.skip("no node on PATH")
     server = {"server": "http://chapterverse.test/"}
-    wrong = [{}, {"server": "https://"}, {"server": "http://chapterverse.test/?x=1"}]
+    wrong: list[dict[str, Any]] = [{}, {"server": "https://"}, {"server": "http://chapterverse.test/?x=1"}]
     wrong += [server | {"theme": "blue"}, server | {"colour": "red"}]
     wrong += [server | {"suggestions": "Why?"}, server | {"suggestions": ["a || b?"]}]
     tried = json.dumps([server | OPTIONS, server, *wrong])
