@@ -182,7 +182,7 @@ def test_search_prints_data_to_stdout_and_the_rest_to_stderr(example_home: Path)
     assert people.stdout.startswith("1. ROS 2 › What Is ROS 2?")
     assert "\n   ROS 2, the second generation" in people.stdout, "without the heading, which the line above has"
     assert "passages in" in people.stderr
-    one = chapterverse(example_home, "search", "odometry", "-k", "1")
+    one = chapterverse(example_home, "search", "Visual odometry estimation of motion", "-k", "1")
     assert "\n   … Visual odometry: the estimation of" in one.stdout, "from the sentence with the words of the query"
     assert "1 passage in" in one.stderr
 

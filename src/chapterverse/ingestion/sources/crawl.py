@@ -27,7 +27,7 @@ _NOT_PAGES = re.compile(  # links that are not followed
     r"|avi|wav|ogg|woff2?|ttf|eot|docx?|pptx?|xlsx?|csv)$",
     re.IGNORECASE,
 )
-_NAMES_ENCODING = re.compile(rb"<(?:meta\b[^>]*charset|\?xml\b[^>]*encoding)\s*=", re.IGNORECASE)
+_NAMES_ENCODING = re.compile(rb"<(?:meta\b[^<>]*charset|\?xml\b[^<>]*encoding)\s*=", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
