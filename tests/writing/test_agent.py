@@ -129,6 +129,13 @@ class TestPlainQuestion:
         assert happened[-1] == Finished(tokens_used=107, tokens_written=7, llm_calls=1)
         assert len(stub.requests) == 1
 
+    async def test_code_block_that_the_model_leaves_open_ends_with_the_reply(
+        self, stub: LlmStub, model: AgentWriter
+    ) -> None:
+        stub.script.append(Replies("Install it:\n\n```sh\npip install tool"))
+        code = [one.text for one in await events(ask(), model) if isinstance(one, Statement) and "pip" in one.text]
+        assert code == ["pip install tool"]
+
     async def test_request_fields(self, stub: LlmStub, model: AgentWriter) -> None:
         await events(ask(), model)
         (request,) = stub.requests

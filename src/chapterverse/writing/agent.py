@@ -108,9 +108,10 @@ class _Progress(Model):
         offered = [Converter.tool_to_openai(tool) for tool in tools] or None
         async with aclosing(self.model.stream(messages, reply, tools=offered)) as texts:
             async for text in texts:
-                self.said.put_nowait(text)
+                if text:
+                    self.said.put_nowait(text)
         if reply.message["content"] and not reply.cut_off:
-            self.said.put_nowait("\n\n---\n\n")  # ends the last block, so that it can be judged at once
+            self.said.put_nowait("")  # ends the last block, so that it can be judged at once
         whole = ChatCompletionMessage.model_validate(reply.message | {"tool_calls": [*reply.calls.values()] or None})
         return ModelResponse(Converter.message_to_output_items(whole), Usage(), None)
 
@@ -196,7 +197,7 @@ class AgentWriter(ChatModel):
                 if text is None:
                     break
                 progress.wrote = progress.wrote or bool(text)
-                for statement in parser.feed(text):
+                for statement in parser.feed(text) if text else [*parser.feed("\n\n"), *parser.finish()]:
                     yield statement
             await run
         except MaxTurnsExceeded:
