@@ -359,6 +359,10 @@ def test_two_shell_variables_are_no_formula() -> None:
     assert _marks(text)[0] == ("link", "the value", "https://x.org")
 
 
+def test_links_and_bold_text_beginning_with_a_variable_are_no_formulas() -> None:
+    assert _parts("[$a](x.md) and [$b](y.md), **$c** and **$d**") == [("paragraph", "$a and $b, $c and $d")]
+
+
 def test_preformatted_html_in_other_blocks_is_not_changed() -> None:
     assert _parts("1. one\n\n   <div><pre>\n   a:\n\n     b:\n\n   - c\n   </pre></div>\n\n   more\n2. two") == [
         ("list", "1. one"),

@@ -46,7 +46,7 @@ _BOX = re.compile(r"\[([ xX])\]\s+")  # of a task, at the start of a list item
 _ADMONISH = re.compile(r"""admonish(?:[ \t]++(\w++)(?![=\w]))?(?:[ \t]++title=["']([^"']*+)["'])?[^\n]*+""")  # mdBook
 _DIRECTIVE = re.compile(r"\{([\w:.-]++)\}\s*+(.*)")
 _OPTIONS = re.compile(r"---\n[\s\S]*?\n---\n|(?:[ \t]*:[\w-]+:.*\n?)+")
-_BETWEEN = " /:=,.@+-"  # may be between two variables, and does not end a formula
+_FORMULA = re.compile(r"[\\^]|[\w)\]}]\$\Z")  # other text between two dollars may be between two variables
 _WORD = re.compile(r"\w", re.ASCII)
 _DEFINITION = re.compile(r"^[ ]{0,3}\[([^\[\]\n]{1,300})\]:.*(?:\n+(?:[ ]{4}|\t).*)*", re.MULTILINE)
 _REFERENCE = re.compile(r"\[([^\[\]\n]{1,300})\]")
@@ -194,7 +194,7 @@ def _math_rule(state: StateInline, silent: bool) -> bool:
     start = state.pos
     found, end = _dollars(state, True), state.pos
     state.pos = start
-    if not found or (state.src[end - 2] in _BETWEEN and _WORD.match(state.src, end)):
+    if not found or (_WORD.match(state.src, end) and not _FORMULA.search(state.src, start, end)):
         return False
     return _dollars(state, silent)
 

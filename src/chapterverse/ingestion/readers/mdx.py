@@ -23,7 +23,8 @@ _TOKEN = re.compile(
     |\{/\*[ \t]*(?P<anchor>\#[\w:.-]+)[ \t]*\*/\}
     |(?P<id>\{\#[\w:.-]+\})
     |(?P<brace>\{)
-    |^(?P<module>import\s+(?:(?:type\s+)?(?:[\w$]+\s*,?\s*)?(?:\*\s+as\s+[\w$]+|\{[^{}'"]{0,1000}\})?\s*\bfrom\s*)?
+    |^(?P<module>import\s++(?:(?:type\s++(?!from\b))?+(?:(?!from\s*+['"])[\w$]++\s*+(?:,\s*+)?+)?+
+                (?:\*\s++as\s++[\w$]++|\{[^{}'"]{0,1000}\})?+\s*+\bfrom\s*+)?+
             ['"][^'"\n]+['"][ \t]*(?:;|$)
         |export\s+(?:\{|\*\s|default\s+(?:function|class|async|[({\[]|[\w$.]+(?:\(|;?$))
             |(?:const|let|var|function|class|async)\b[^\n]*[=({]))
